@@ -1,0 +1,59 @@
+"""What happened, as values, and a bus whose handlers cannot hurt the one who tells.
+
+Events go from the agent and its jobs to whoever shows or logs them: the worker writes them to
+the pipe, the session keeps the last of each kind for the status page, a test collects them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in a job. `kind` is one word; `details` are JSON values.
+
+    Kinds: ``started``, ``call``, ``refused``, ``wrote``, ``finished``, ``failed``, ``gate``.
+    """
+
+    kind: str
+    job: str
+    run: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the event as JSON values."""
+        return asdict(self)
+
+
+Handler = Callable[[Event], None]
+
+
+class Bus:
+    """Handlers in the order in which they came; one that raises is logged and the rest go on."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Handler] = []
+
+    def subscribe(self, handler: Handler) -> Callable[[], None]:
+        """Add `handler`; return a function that takes it away again."""
+        self._handlers.append(handler)
+
+        def unsubscribe() -> None:
+            if handler in self._handlers:
+                self._handlers.remove(handler)
+
+        return unsubscribe
+
+    def emit(self, event: Event) -> None:
+        """Tell every handler. Never raises."""
+        for handler in tuple(self._handlers):
+            try:
+                handler(event)
+            except Exception:  # noqa: BLE001 - the one who tells must not be hurt by a listener
+                log.exception("an event handler failed on %s", event.kind)
