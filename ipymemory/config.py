@@ -4,19 +4,81 @@ Settings come from where IPython's own come from: the user's and the administrat
 ``ipython_config.py``, ``%config SessionNotes.wait_seconds = 3``, and for the command line
 ``ipymemory_config.py`` or ``.json`` on Jupyter's config path. `Settings` holds one object of
 each class; `Settings.as_dict` is what crosses the pipe to the worker.
+
+A value that a setting cannot have is refused with the allowed range, by `Section.update_config`
+(what ``%config`` calls) as by `Settings.read`, which takes a whole config file: there the
+default stands in for what was refused, since a slip in one line must not cost the session.
 """
 
 from __future__ import annotations
 
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
+from traitlets.config.loader import (
+    ConfigFileNotFound,
+    JSONFileConfigLoader,
+    PyFileConfigLoader,
+)
 
 from ipymemory.errors import SettingError
 
+log = logging.getLogger(__name__)
 
-class Memory(Configurable):
+
+class Section(Configurable):
+    """A class of settings that says what it would take when it refuses a value."""
+
+    @classmethod
+    def refusals(cls, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return a sentence for each of `values`, by trait name, that cannot be set."""
+        return {
+            name: sentence
+            for name, value in values.items()
+            if (sentence := cls._refusal(name, value)) is not None
+        }
+
+    @classmethod
+    def _refusal(cls, name: str, value: Any) -> str | None:
+        traits = cls.class_traits(config=True)
+        if name not in traits:
+            return f"{cls.__name__} has no setting {name}; it has {', '.join(sorted(traits))}."
+        try:
+            given = getattr(cls(config=Config({cls.__name__: {name: value}})), name)
+        except TraitError:
+            given = math.nan
+        if isinstance(given, float) and not math.isfinite(given):
+            return f"{cls.__name__}.{name} must be {_range(traits[name])}, not {value!r}."
+        return None
+
+    def update_config(self, config: Config) -> None:
+        """Take what `config` says of this class; raises TraitError with the allowed range."""
+        values = config.get(type(self).__name__, {})
+        refused = self.refusals(values)
+        if refused:
+            raise TraitError(" ".join(refused.values()))
+        super().update_config(Config({type(self).__name__: dict(values)}))
+
+
+def _range(trait: Any) -> str:
+    """Return what `trait` takes, in words that follow "must be"."""
+    if isinstance(trait, Enum):
+        return "one of " + ", ".join(str(value) for value in trait.values or ())
+    if isinstance(trait, Bool):
+        return "True or False"
+    if isinstance(trait, Unicode):
+        return "text"
+    kind = "a whole number" if isinstance(trait, Int) else "a number"
+    low, high = trait.min, trait.max
+    return f"{kind} from {low:g} to {high:g}" if high is not None else f"{kind} from {low:g} up"
+
+
+class Memory(Section):
     """Where memory lies and how long it is kept."""
 
     home = Unicode(
@@ -42,7 +104,7 @@ class Memory(Configurable):
     ).tag(config=True)
 
 
-class Capture(Configurable):
+class Capture(Section):
     """What is recorded of a cell, and how much."""
 
     source_bytes = Int(
@@ -65,7 +127,7 @@ class Capture(Configurable):
     ).tag(config=True)
 
 
-class Privacy(Configurable):
+class Privacy(Section):
     """What may be kept on disk, and what may be sent."""
 
     outputs = Enum(
@@ -83,7 +145,7 @@ class Privacy(Configurable):
     ).tag(config=True)
 
 
-class SessionNotes(Configurable):
+class SessionNotes(Section):
     """The session notes."""
 
     enabled = Bool(True, help="Whether session notes are kept.").tag(config=True)
@@ -103,7 +165,7 @@ class SessionNotes(Configurable):
     minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one update.").tag(config=True)
 
 
-class Engine(Configurable):
+class Engine(Section):
     """The worker process and the engine that runs in it."""
 
     idle_minutes = Float(
@@ -117,7 +179,7 @@ class Engine(Configurable):
     ).tag(config=True)
 
 
-CLASSES: tuple[type[Configurable], ...] = (Memory, Capture, Privacy, SessionNotes, Engine)
+CLASSES: tuple[type[Section], ...] = (Memory, Capture, Privacy, SessionNotes, Engine)
 
 
 class Settings:
@@ -135,15 +197,53 @@ class Settings:
         except TraitError as error:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
 
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings in `config`, and a sentence for each value that was refused.
+
+        A refused setting keeps its default. Sections that are not ours are left alone.
+        """
+        taken, refused = Config(), []
+        for section in CLASSES:
+            values = dict(config.get(section.__name__, {}))
+            for name, sentence in section.refusals(values).items():
+                del values[name]
+                known = name in section.class_trait_names(config=True)
+                refused.append(f"{sentence} The default is used." if known else sentence)
+            taken[section.__name__] = Config(values)
+        return cls(taken), tuple(refused)
+
+    def take(self, config: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[str, ...]:
+        """Set what `config` says otherwise than `before` did; return what was refused.
+
+        For a config file that changed: what somebody set with ``%config`` meanwhile stays, unless
+        the file says something new about it. A line that is gone gives the default back, and a
+        refused value leaves the setting as it is.
+        """
+        refused = []
+        for each in self.objects:
+            section = type(each).__name__
+            defaults = type(each)()
+            for name, value in _differences(before.get(section, {}), config.get(section, {})):
+                new = getattr(defaults, name, None) if value is _GONE else value
+                try:
+                    each.update_config(Config({section: {name: new}}))
+                except TraitError as error:
+                    if value is not _GONE:
+                        refused.append(f"{error} It stays as it was.")
+        return tuple(refused)
+
     @property
-    def objects(self) -> tuple[Configurable, ...]:
+    def objects(self) -> tuple[Section, ...]:
         """The objects in the order of `CLASSES`; what ``%config`` is to know of."""
         return (self.memory, self.capture, self.privacy, self.session_notes, self.engine)
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Return every setting as JSON values: class name to trait name to value."""
         return {
-            type(each).__name__: {name: getattr(each, name) for name in each.trait_names(config=True)}
+            type(each).__name__: {
+                name: getattr(each, name) for name in each.trait_names(config=True)
+            }
             for each in self.objects
         }
 
@@ -151,3 +251,37 @@ class Settings:
     def from_dict(cls, values: dict[str, dict[str, Any]]) -> Settings:
         """Return the settings that `as_dict` described; raises `SettingError`."""
         return cls(Config(values))
+
+
+_GONE = object()
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each name whose value in `now` is another than in `before`; `_GONE` if it has none."""
+    for name in sorted({*before, *now}):
+        value = now.get(name, _GONE)
+        if name not in before or before[name] != value:
+            yield name, value
+
+
+def read_config_files(paths: Iterable[Path]) -> tuple[Config, tuple[str, ...]]:
+    """Return what the config files `paths` say, the later over the earlier, and what failed.
+
+    A Python file is run, as IPython and Jupyter run theirs, so only folders that belong to the
+    user or the administrator may be named. A file that is not there says nothing; one that
+    cannot be read gets a sentence, and the others count.
+    """
+    merged, failed = Config(), []
+    for path in paths:
+        loader = JSONFileConfigLoader if path.suffix == ".json" else PyFileConfigLoader
+        try:
+            merged.merge(loader(path.name, str(path.parent)).load_config())
+        except ConfigFileNotFound:
+            continue
+        except Exception as error:
+            log.warning("the config file %s failed", path, exc_info=True)
+            failed.append(
+                f"The config file {path} was left out: {type(error).__name__}: {error}. "
+                "Mend it; it is read again when it changes."
+            )
+    return merged, tuple(failed)
