@@ -11,6 +11,7 @@
     ├── HistoryError      a write cannot be logged, shown or undone
     │   └── ChangedSince      the file is no longer what the job left
     ├── ToolError         a tool call cannot be carried out; its text is the answer to the engine
+    ├── CommandError      a command was called in a form that it does not have
     ├── EngineError       an engine cannot answer
     └── WorkerError       the worker process does not answer
 
@@ -19,6 +20,9 @@ and what to do next. Foreign exceptions are translated at the boundary where the
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
 
 
 class IpymemoryError(Exception):
@@ -49,12 +53,36 @@ class HistoryError(IpymemoryError):
     """A write of an engine cannot be logged, shown or undone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Three states of one file; None where there was no file, or its text is no longer kept."""
+
+    path: Path
+    before: str | None
+    """What it held before the job wrote."""
+    left: str | None
+    """What the job left."""
+    now: str | None
+    """What it holds now."""
+
+
 class ChangedSince(HistoryError):
-    """The file is no longer what the job left, so that undoing would lose somebody's work."""
+    """The file is no longer what the job left, so that undoing would lose somebody's work.
+
+    `versions` holds the three states of every such file, at least one.
+    """
+
+    def __init__(self, message: str, versions: tuple[Versions, ...]) -> None:
+        super().__init__(message)
+        self.versions = versions
 
 
 class ToolError(IpymemoryError):
     """A tool call cannot be carried out; the text is the answer that the engine gets."""
+
+
+class CommandError(IpymemoryError):
+    """A command was called in a form that it does not have; the message shows the right one."""
 
 
 class EngineError(IpymemoryError):

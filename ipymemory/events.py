@@ -18,7 +18,9 @@ log = logging.getLogger(__name__)
 class Event:
     """Something that happened in a job. `kind` is one word; `details` are JSON values.
 
-    Kinds: ``started``, ``call``, ``refused``, ``wrote``, ``finished``, ``failed``, ``gate``.
+    Kinds and their details: ``started`` (engine, reason), ``call`` (tool, path), ``refused``
+    (tool, reason), ``wrote`` (path), ``finished`` and ``failed`` (the run's outcome), ``warning``
+    (text), ``gate`` (open, reason).
     """
 
     kind: str
@@ -55,5 +57,5 @@ class Bus:
         for handler in tuple(self._handlers):
             try:
                 handler(event)
-            except Exception:  # noqa: BLE001 - the one who tells must not be hurt by a listener
+            except Exception:  # the one who tells must not be hurt by a listener
                 log.exception("an event handler failed on %s", event.kind)

@@ -29,4 +29,5 @@ def extractive_notes(*, changed: int, rest_seconds: float, wait_seconds: float, 
         return Gate(False, "a cell is running")
     if rest_seconds < wait_seconds:
         return Gate(False, f"the kernel has been at rest for less than {wait_seconds:g} s")
-    return Gate(True, f"{changed} turns since the last update and the kernel is at rest")
+    turns = "1 turn" if changed == 1 else f"{changed:,} turns"
+    return Gate(True, f"{turns} since the last update and the kernel is at rest")

@@ -1,0 +1,212 @@
+"""The loop: an engine proposes tool calls, permission decides, tools act, until it has no more.
+
+A refused or failed call is an answer to the engine, not an exception. Every run is bounded in
+rounds and seconds, can be cancelled from outside, and has a conversation of its own: the request
+it was started with is never changed (behaviour L4, L11).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from ipymemory.errors import EngineError, IpymemoryError
+from ipymemory.events import Bus, Event
+from ipymemory.history import Run
+from ipymemory.models import Model, Reply, Request
+from ipymemory.permissions import Deny, Policy
+from ipymemory.tools import Tool
+from ipymemory.turns import Message, ToolCall, ToolResult
+
+log = logging.getLogger(__name__)
+
+Status = Literal["done", "out_of_rounds", "out_of_time", "cancelled", "failed"]
+
+MOST_CALLS = 64
+"""Calls of one answer that are looked at: six for each of the ten sections, and some."""
+
+_POLL_SECONDS = 0.05
+"""How often a run that waits for its engine looks whether it was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended. `error` is empty unless it failed; `refusals` the reasons, at most ten."""
+
+    status: Status
+    rounds: int = 0
+    calls: int = 0
+    refused: int = 0
+    error: str = ""
+    run: str = ""
+    wrote: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON values."""
+        return {
+            "status": self.status,
+            "rounds": self.rounds,
+            "calls": self.calls,
+            "refused": self.refused,
+            "error": self.error,
+            "run": self.run,
+            "wrote": list(self.wrote),
+            "refusals": list(self.refusals),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+class _Stop(Exception):
+    """The run ends here, with this status; never leaves this room."""
+
+    def __init__(self, status: Status, error: str = "") -> None:
+        super().__init__(status)
+        self.status: Status = status
+        self.error = error
+
+
+async def run_agent(
+    model: Model,
+    request: Request,
+    tools: Mapping[str, Tool],
+    policy: Policy,
+    run: Run,
+    bus: Bus,
+    *,
+    rounds: int,
+    seconds: float,
+    cancelled: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Run `model` on `request` and return how it ended; what it wrote stays and can be undone.
+
+    `tools` by name. Raises nothing but `asyncio.CancelledError`, after the run is closed, when
+    its own task is cancelled.
+    """
+    state = _State(model, request, tools, policy, run, bus, clock() + seconds, cancelled, clock)
+    begun = clock()
+    bus.emit(Event("started", run.job, run.id, {"engine": model.name, "reason": run.entry.reason}))
+    status: Status = "cancelled"
+    error = ""
+    try:
+        await state.loop(rounds)
+        status = "done"
+    except _Stop as stop:
+        status, error = stop.status, stop.error
+    except EngineError as failure:
+        status, error = "failed", str(failure)
+    except Exception as failure:  # the one finisher: no fault of an engine ends the worker
+        log.exception("a run of %s failed", run.job)
+        status, error = "failed", f"{type(failure).__name__}: {failure}"[:500]
+    finally:
+        run.close()
+        outcome = Outcome(
+            status,
+            state.rounds,
+            state.calls,
+            len(state.refusals),
+            error,
+            run.id,
+            tuple(str(path) for path in run.written),
+            tuple(state.refusals[:10]),
+            clock() - begun,
+        )
+        kind = "failed" if status == "failed" else "finished"
+        bus.emit(Event(kind, run.job, run.id, outcome.as_dict()))
+    return outcome
+
+
+@dataclass(slots=True)
+class _State:
+    """What one run knows; nothing of it is shared with another."""
+
+    model: Model
+    request: Request
+    tools: Mapping[str, Tool]
+    policy: Policy
+    run: Run
+    bus: Bus
+    deadline: float
+    cancelled: Callable[[], bool]
+    clock: Callable[[], float]
+    rounds: int = 0
+    calls: int = 0
+    refusals: list[str] = field(default_factory=list)
+
+    async def loop(self, rounds: int) -> None:
+        """Go on until the engine has no more calls; raises `_Stop` for every other end."""
+        specs = tuple(tool.spec for tool in self.tools.values())
+        request = replace(self.request, tools=specs)
+        while True:
+            self.check()
+            if self.rounds >= rounds:
+                raise _Stop("out_of_rounds")
+            self.rounds += 1
+            reply = await self.complete(request)
+            if not isinstance(reply, Reply):
+                raise _Stop("failed", f"The engine {self.model.name} gave no answer at all.")
+            if not reply.calls:
+                return
+            results = tuple(self.answer(call, n) for n, call in enumerate(reply.calls))
+            said = Message("assistant", reply.text, reply.calls)
+            answers = Message("user", results=results)
+            request = replace(request, messages=(*request.messages, said, answers))
+
+    def check(self) -> None:
+        """Raise `_Stop` when the run was cancelled or its time is up."""
+        if self.cancelled():
+            raise _Stop("cancelled")
+        if self.clock() >= self.deadline:
+            raise _Stop("out_of_time")
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask the engine, and stop waiting when the run is cancelled or out of time."""
+        asked = asyncio.ensure_future(self.model.complete(request))
+        try:
+            while not asked.done():
+                await asyncio.wait({asked}, timeout=_POLL_SECONDS)
+                if not asked.done():
+                    self.check()
+            return asked.result()
+        finally:
+            # Whatever it still says is heard, so that nothing warns of it later.
+            asked.add_done_callback(lambda task: task.cancelled() or task.exception())
+            asked.cancel()
+
+    def answer(self, call: ToolCall, n: int) -> ToolResult:
+        """Carry out one call if it may be; return what the engine is told."""
+        self.check()
+        self.calls += 1
+        if n >= MOST_CALLS:
+            return self.refuse(call, f"Only {MOST_CALLS} calls in one answer are looked at.")
+        verdict = self.policy.check(call)
+        if isinstance(verdict, Deny):
+            return self.refuse(call, verdict.message)
+        tool = self.tools.get(verdict.call.name)
+        if tool is None:
+            return self.refuse(call, f"There is no such tool; there is {', '.join(self.tools)}.")
+        path = str(verdict.call.input.get("path", ""))
+        self.bus.emit(
+            Event("call", self.run.job, self.run.id, {"tool": tool.spec.name, "path": path})
+        )
+        before = self.run.writes
+        try:
+            text = tool.run(verdict.call, self.run)
+        except IpymemoryError as error:
+            return self.refuse(call, str(error))
+        if self.run.writes > before:
+            self.bus.emit(Event("wrote", self.run.job, self.run.id, {"path": path}))
+        return ToolResult(call.id, text)
+
+    def refuse(self, call: ToolCall, reason: str) -> ToolResult:
+        """Return the refusal as the engine's answer, and tell of it."""
+        self.refusals.append(reason[:500])
+        details = {"tool": str(call.name)[:100], "reason": reason[:500]}
+        self.bus.emit(Event("refused", self.run.job, self.run.id, details))
+        return ToolResult(call.id, reason, refused=True)

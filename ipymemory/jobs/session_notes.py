@@ -1,0 +1,299 @@
+"""Session notes: one Markdown file a session, kept up to date by the engine (behaviour S).
+
+The fence: Edit on exactly ``notes.md``, at most `rounds` rounds and `minutes` minutes. The file
+is made from the template the first time it is needed, and again after a person deleted it.
+
+``notes.base.md`` is the text that the extractive engine wrote, without what a person changed:
+the difference between it and ``notes.md`` is the person's. Its first line names the run it
+belongs to. When that is not the run whose notes stand, because a person undid it or a process
+was killed before the base was written, the base is worked out again from the turns.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from ipymemory import gates, lines, markdown, prompts, sessions
+from ipymemory.agent import Outcome, run_agent
+from ipymemory.config import Settings
+from ipymemory.errors import FormatError, IpymemoryError
+from ipymemory.events import Bus, Event
+from ipymemory.extractive.material import NotesMaterial
+from ipymemory.files import make_folder, read_json, write_atomic
+from ipymemory.held import Held, resolved
+from ipymemory.history import History
+from ipymemory.models import Model, Request
+from ipymemory.permissions import OnlyFile
+from ipymemory.places import Project, SessionFolder
+from ipymemory.tools import MOST_BYTES, EditTool, carriage_returns, notes_guard
+from ipymemory.turns import Entry, Message, new_id, utc_now
+
+log = logging.getLogger(__name__)
+
+JOB = "session_notes"
+
+_BASE_LINE = "<!-- ipymemory: what the engine wrote in run {}; not for editing -->\n"
+_BASE_RUN = re.compile(r"<!-- ipymemory: what the engine wrote in run (\w*);.*-->\n")
+
+
+@runtime_checkable
+class _Writes(Protocol):
+    """An engine whose text is known before it is merged with what a person changed."""
+
+    def written(self, material: NotesMaterial) -> str:
+        """Return the notes as the engine alone would write them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the job works with; made by the session that owns it."""
+
+    folder: SessionFolder
+    project: Project
+    settings: Settings
+    bus: Bus
+    model: Model
+    history: History
+    config_folder: Path
+    notebook: str = ""
+    cancelled: Callable[[], bool] = lambda: False
+
+
+def gate(settings: Settings, *, changed: int, rest_seconds: float, busy: bool) -> gates.Gate:
+    """Return whether an update may start now, and why.
+
+    `changed` counts entries that the notes do not cover. Notes go on in every mode (behaviour
+    L10), so none is asked for here.
+    """
+    own = settings.session_notes
+    if not own.enabled:
+        return gates.Gate(False, "session notes are turned off (SessionNotes.enabled)")
+    return gates.extractive_notes(
+        changed=changed, rest_seconds=rest_seconds, wait_seconds=own.wait_seconds, busy=busy
+    )
+
+
+async def update(
+    context: Context, entries: Sequence[Entry], changed: Sequence[str], *, force: bool = False
+) -> Outcome:
+    """Bring the notes up to date with `entries`; `changed` are the ids that are new or other.
+
+    With nothing changed it does nothing, unless `force`. May be called again at any time, also
+    after it failed half-way. Never raises but for `asyncio.CancelledError`: what went wrong is in
+    the outcome, in the log of the worker and in the events.
+    """
+    try:
+        left_out = context.history.undone_turns(JOB, context.folder.id)
+        kept = tuple(each for each in entries if each.id not in left_out)
+        fresh = {each for each in changed if each not in left_out}
+        if not fresh and not force:
+            return Outcome("done")
+        update = _Update(context, kept, fresh)
+    except (IpymemoryError, OSError) as error:
+        outcome = Outcome("failed", error=str(error), run=new_id())
+        context.bus.emit(Event("failed", JOB, outcome.run, outcome.as_dict()))
+    else:
+        outcome = await update.run(force)
+    _record(context, outcome, entries)
+    return outcome
+
+
+class _Update:
+    """One update: the notes and their base as they were found, and what comes of them."""
+
+    def __init__(self, context: Context, entries: tuple[Entry, ...], changed: set[str]) -> None:
+        self.context = context
+        self.entries = entries
+        self.path = resolved(context.folder.notes)
+        self.template = prompts.notes_template(context.config_folder, self.warn)
+        self.notes = self.read()
+        self.standing = context.history.standing(self.path)
+        self.base = self.template
+        self.base, self.through = self.find_base()
+        self.turns = [each.id for each in entries if each.id > self.through or each.id in changed]
+
+    async def run(self, force: bool) -> Outcome:
+        """Run the agent in its fence, then write the base."""
+        context, limits = self.context, self.context.settings.session_notes
+        sizes = prompts.oversized(
+            self.notes, section_tokens=limits.section_tokens, total_tokens=limits.total_tokens
+        )
+        prompt = prompts.notes_prompt(
+            context.config_folder,
+            notes=self.notes,
+            path=str(self.path),
+            sizes=sizes,
+            warn=self.warn,
+        )
+        tool = EditTool(notes_guard(limits.section_tokens, limits.total_tokens))
+        count = len(self.turns)
+        reason = ("asked for, " if force else "") + ("1 turn" if count == 1 else f"{count:,} turns")
+        run = context.history.begin(JOB, context.model.name, reason, self.turns, context.folder.id)
+        outcome = await run_agent(
+            context.model,
+            Request("", (Message("user", prompt),), (tool.spec,), self.material(self.entries)),
+            {tool.spec.name: tool},
+            OnlyFile(self.path),
+            run,
+            context.bus,
+            rounds=limits.rounds,
+            seconds=limits.minutes * 60,
+            cancelled=context.cancelled,
+        )
+        if outcome.status == "done" or outcome.wrote:
+            try:
+                self.write_base(outcome)
+            except (IpymemoryError, OSError) as error:
+                log.warning("the base of %s was not written: %s", self.path, error)
+        return outcome
+
+    def warn(self, text: str) -> None:
+        """Tell of a file of the user's that was passed over."""
+        log.warning("%s", text)
+        self.context.bus.emit(Event("warning", JOB, details={"text": text}))
+
+    def read(self) -> str:
+        """Return the notes, with plain line feeds; make them when they are not there.
+
+        Raises `FormatError` when what is there cannot be kept up to date.
+        """
+        make_folder(self.path.parent)
+        with Held(self.path) as held:
+            data = held.read(MOST_BYTES)
+            if data is None:
+                held.replace(self.template.encode())
+                return self.template
+        again = "delete or rename it, and it is made again from the turns"
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise FormatError(
+                f"{self.path} is not UTF-8 text, so it is left as it is. Save it as UTF-8, or "
+                f"{again}."
+            ) from error
+        if not markdown.sections(text):
+            raise FormatError(
+                f'{self.path} has no section (a "# " header) any more, so it is left as it is. '
+                f"Undo that change, or {again}."
+            )
+        return text.replace("\r\n", "\n") if carriage_returns(text) else text
+
+    def material(self, entries: tuple[Entry, ...]) -> NotesMaterial:
+        """Return what the engine works from."""
+        limits = self.context.settings.session_notes
+        return NotesMaterial(
+            entries=entries,
+            notebook=self.context.notebook,
+            notes=self.notes,
+            base=self.base,
+            path=str(self.path),
+            section_tokens=limits.section_tokens,
+            total_tokens=limits.total_tokens,
+        )
+
+    def find_base(self) -> tuple[str, str]:
+        """Return the base of the notes as they stand, and the last entry they cover."""
+        standing = self.standing
+        if self.notes == self.template or (standing is None and self.knows()):
+            return self.template, ""
+        stored_run, stored = self.stored()
+        if standing is None:
+            through = self.covered()
+            return (stored or self.pure(through) or self.notes), through
+        through = max(standing.turns, default=self.covered())
+        if stored and stored_run == standing.id:
+            return stored, through
+        pure = self.pure(through)
+        before = self.context.history.held_before(standing, self.path)
+        if not pure:
+            return stored or self.notes, through
+        if stored and stored_run < standing.id and before is not None:
+            # Killed after its edits, perhaps half-way through them: what it had not reached yet
+            # still is what the run before it left.
+            return _landed(stored, pure, before.decode("utf-8", "replace"), self.notes), through
+        return pure, through
+
+    def knows(self) -> bool:
+        """Return whether the history has writes of the notes: none standing means undone then."""
+        return self.context.history.knows(self.path)
+
+    def covered(self) -> str:
+        """Return the last entry the session's record says the notes cover, or nothing."""
+        return str((read_json(self.context.folder.record) or {}).get("notes_through") or "")
+
+    def stored(self) -> tuple[str, str]:
+        """Return the run and the text of ``notes.base.md``; empty when it is of no use."""
+        try:
+            text = self.context.folder.notes_base.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return "", ""
+        match = _BASE_RUN.match(text)
+        return (match[1], text[match.end() :]) if match else ("", "")
+
+    def pure(self, through: str) -> str:
+        """Return what the engine alone makes of the entries up to `through`, or nothing."""
+        model = self.context.model
+        if not isinstance(model, _Writes):
+            return ""
+        return model.written(self.material(tuple(e for e in self.entries if e.id <= through)))
+
+    def write_base(self, outcome: Outcome) -> None:
+        """Write the base that belongs to the notes as they are now."""
+        model = self.context.model
+        if not isinstance(model, _Writes):
+            return
+        base = model.written(self.material(self.entries))
+        if outcome.status != "done" or outcome.refused:
+            with Held(self.path) as held:
+                after = (held.read(MOST_BYTES) or b"").decode("utf-8", "replace")
+            if carriage_returns(after):
+                after = after.replace("\r\n", "\n")
+            base = _landed(self.base, base, self.notes, after)
+        standing = self.standing.id if self.standing is not None else ""
+        run = outcome.run if outcome.wrote else standing
+        text = _BASE_LINE.format(run) + base
+        path = self.context.folder.notes_base
+        if not path.is_file() or path.read_bytes() != text.encode():
+            write_atomic(path, text.encode())
+
+
+def _landed(old: str, new: str, before: str, after: str) -> str:
+    """Return `new`, but with `old`'s section wherever an edit of the notes did not land.
+
+    `old` and `new` are bases; `before` and `after` the notes around the run.
+    """
+    was, had = _by_name(old), _by_name(before)
+    now = _by_name(after)
+    return markdown.join(
+        markdown.preamble(new),
+        (
+            was[each.name]
+            if each.name in was and had.get(each.name) == now.get(each.name)
+            else each
+            for each in markdown.sections(new)
+        ),
+    )
+
+
+def _by_name(text: str) -> dict[str, markdown.Section]:
+    return {each.name: each for each in markdown.sections(text)}
+
+
+def _record(context: Context, outcome: Outcome, entries: Sequence[Entry]) -> None:
+    """Note the outcome in the worker's log, and how far the notes go in the session's record."""
+    through = max((each.id for each in entries), default="")
+    line = {"type": "run", "id": outcome.run, "time": utc_now(), "job": JOB}
+    try:
+        lines.append(
+            context.folder.worker_log,
+            {**line, "engine": context.model.name, **outcome.as_dict(), "notes_through": through},
+        )
+        if outcome.status == "done" and through:
+            sessions.update(context.folder, notes_through=through)
+    except IpymemoryError as error:
+        log.warning("the outcome of run %s could not be noted: %s", outcome.run, error)
