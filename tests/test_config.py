@@ -1,0 +1,97 @@
+"""Settings: what is refused and in what words, and what a changed file changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traitlets import TraitError
+from traitlets.config import Config
+
+from ipymemory.config import CLASSES, Settings, read_config_files
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value", "allowed"),
+    [
+        ("SessionNotes", "wait_seconds", -1, "a number from 0 to 3600"),
+        ("SessionNotes", "wait_seconds", float("nan"), "a number from 0 to 3600"),
+        ("SessionNotes", "rounds", "many", "a whole number from 1 to 100"),
+        ("SessionNotes", "rounds", 0, "a whole number from 1 to 100"),
+        ("Memory", "keep_days", 0, "a whole number from 1 up"),
+        ("Memory", "mode", "sometimes", "one of auto, confirm, read, off"),
+        ("Memory", "share_worktrees", "yes please", "True or False"),
+        ("Memory", "home", 7, "text"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_allowed(
+    section: str, name: str, value: Any, allowed: str
+) -> None:
+    settings, refused = Settings.read(Config({section: {name: value}}))
+    assert refused == (f"{section}.{name} must be {allowed}, not {value!r}. The default is used.",)
+    assert settings.as_dict() == Settings().as_dict()
+
+
+@pytest.mark.spec("S4")
+def test_config_magic_refuses_and_leaves_the_value(  # what %config calls
+) -> None:
+    notes = Settings().session_notes
+    notes.update_config(Config({"SessionNotes": {"wait_seconds": 5}}))
+    with pytest.raises(TraitError, match="from 0 to 3600"):
+        notes.update_config(Config({"SessionNotes": {"wait_seconds": -5}}))
+    assert notes.wait_seconds == 5
+    notes.update_config(Config({"SessionNotes": {"rounds": 7}}))
+    assert (notes.wait_seconds, notes.rounds) == (5, 7)
+
+
+def test_an_unknown_setting_is_named_with_what_there_is() -> None:
+    _, refused = Settings.read(Config({"SessionNotes": {"wait_secs": 3}}))
+    assert len(refused) == 1
+    assert refused[0].startswith("SessionNotes has no setting wait_secs; it has enabled, ")
+
+
+def test_one_wrong_line_does_not_cost_the_others() -> None:
+    config = Config({"SessionNotes": {"rounds": 0, "minutes": 2}, "InteractiveShell": {"x": 1}})
+    settings, refused = Settings.read(config)
+    assert len(refused) == 1
+    assert settings.session_notes.minutes == 2
+
+
+def test_every_setting_has_help_and_a_default_that_is_allowed() -> None:
+    for section in CLASSES:
+        for name, trait in section.class_traits(config=True).items():
+            assert trait.help.endswith((".", ")")), f"{section.__name__}.{name}"
+        defaults = {name: getattr(section(), name) for name in section.class_traits(config=True)}
+        assert not section.refusals(defaults)
+
+
+def test_settings_cross_the_pipe_and_come_back() -> None:
+    settings = Settings(Config({"SessionNotes": {"rounds": 7}, "Memory": {"mode": "read"}}))
+    assert Settings.from_dict(settings.as_dict()).as_dict() == settings.as_dict()
+
+
+@pytest.mark.spec("S4")
+def test_a_changed_file_sets_what_it_says_differently_and_nothing_else() -> None:
+    settings = Settings()
+    settings.session_notes.update_config(Config({"SessionNotes": {"rounds": 7}}))
+    before = {"SessionNotes": {"wait_seconds": 1.0}}
+    assert settings.take({"SessionNotes": {"wait_seconds": 3, "minutes": 99}}, before) == (
+        "SessionNotes.minutes must be a number from 0.01 to 60, not 99. It stays as it was.",
+    )
+    notes = settings.session_notes
+    assert (notes.wait_seconds, notes.rounds, notes.minutes) == (3, 7, 3)
+    assert settings.take({}, {"SessionNotes": {"wait_seconds": 3}}) == ()
+    assert (notes.wait_seconds, notes.rounds) == (1, 7), "a line that is gone gives the default"
+
+
+def test_config_files_are_merged_and_a_broken_one_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("c.SessionNotes.rounds = 3\nc.SessionNotes.minutes = 1\n")
+    (tmp_path / "b.json").write_text('{"SessionNotes": {"rounds": 5}}')
+    (tmp_path / "c.py").write_text("c.SessionNotes.rounds = (\n")
+    names = ("a.py", "b.json", "c.py", "absent.py")
+    config, failed = read_config_files([tmp_path / name for name in names])
+    assert config == {"SessionNotes": {"rounds": 5, "minutes": 1}}
+    assert len(failed) == 1
+    assert str(tmp_path / "c.py") in failed[0]
+    assert "SyntaxError" in failed[0]
