@@ -1,0 +1,339 @@
+"""The ten sections of behaviour S1, as bullets drawn from the story and the words.
+
+Every line names the cell it rests on and quotes what stands there. A line's `weight` says what
+gives way when a section is too long: ends of old errors go before an error that is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ipymemory.extractive import cures, results, worklog
+from ipymemory.extractive.material import Line
+from ipymemory.extractive.story import Named, Result, Step, Story, Trouble, is_data
+from ipymemory.extractive.wording import block, code, quote, spans
+from ipymemory.extractive.words import Words, quoted, session_title
+
+_RECENT = 40
+"""Steps after which an error nobody came back to is no longer part of the current state."""
+_DULL = frozenset(
+    ["module", "function", "type", "method", "builtin_function_or_method", "NoneType", "Figure"]
+)
+_PLAIN = frozenset(["int", "float", "str", "bool", "Axes", "AxesSubplot", "range", "bytes"])
+_LOOKS = (".head(", ".tail(", ".sample(", ".info(", ".columns", ".dtypes", "display(")
+
+Lines = list[Line]
+
+
+def name_of(section: str) -> str:
+    """Return the form in which section names are compared: case and ``&`` do not matter."""
+    return " ".join(section.casefold().replace("&", "and").split())
+
+
+def lines_of(story: Story, words: Words, notebook: str) -> dict[str, Lines]:
+    """Return the lines of each of the ten sections but the work log, by `name_of` its name."""
+    made: Mapping[str, Callable[[], Lines]] = {
+        "Session Title": lambda: _title(story, words, notebook),
+        "Current State": lambda: _state(story, words),
+        "Task specification": lambda: _task(words),
+        "Files and Functions": lambda: _files(story),
+        "Workflow": lambda: _workflow(story),
+        "Errors & Corrections": lambda: _errors(story),
+        "Codebase and System Documentation": lambda: _codebase(story),
+        "Learnings": lambda: _learnings(words),
+        "Key results": lambda: _key_results(story),
+    }
+    return {name_of(name): make() for name, make in made.items()}
+
+
+def _title(story: Story, words: Words, notebook: str) -> Lines:
+    text = session_title(words, story, notebook)
+    return [Line(text, 9)] if text else []
+
+
+def _state(story: Story, words: Words) -> Lines:
+    lines: Lines = []
+    if not story.steps:
+        return lines
+    last = story.steps[-1]
+    open_errors = [story.troubles[index] for index in story.unsolved]
+    recent = [each for each in open_errors if len(story.steps) - each.index <= _RECENT]
+    for trouble in reversed(recent[-3:]):
+        lines.append(Line(f"- Open: {_error(trouble)}", 9))
+    if last.turn.status == "running":
+        lines.append(Line(f"- Running, {last.label}: {_source(last)}", 9))
+        done = [step for step in story.steps if step.turn.status != "running"]
+        last = done[-1] if done else last
+    if last.turn.status != "running" and not (recent and recent[-1].step is last):
+        index = max(at for at, step in enumerate(story.steps) if step is last)
+        lines.append(Line(f"- Last, {last.label}: {worklog.phrase(story, index)}", 9))
+    lines += _gone(story)
+    lines += _in_memory(story)
+    for mark, (label, _) in list(story.marks.items())[-8:]:
+        lines.append(Line(f"- To do, {label}: {quote(mark, 160)}", 8))
+    for text, where in list(words.unchecked.items())[-8:]:
+        lines.append(Line(f"- To do: {quote(text, 160)} ({where})", 8))
+    for text, where in list(words.next.items())[-5:]:
+        lines.append(Line(f"- Next: {quote(text, 200)} ({where})", 8))
+    return lines
+
+
+def _gone(story: Story) -> Lines:
+    """Return what died with a kernel and was not made again."""
+    if story.kernel not in story.restarts:
+        return []
+    before = story.restarts[story.kernel]
+    lost = {name: label for name, label in story.lost.items() if _tells(story, name)}
+    text = f"- The kernel was restarted after {before}"
+    if lost:
+        shown = ", ".join(f"{code(name)} {label}" for name, label in list(lost.items())[:10])
+        text += f"; not made again since: {shown}" + (", …" if len(lost) > 10 else "")
+    return [Line(text, 8)]
+
+
+def _in_memory(story: Story) -> Lines:
+    """Return the names of the living kernel that a next step would build on."""
+    shown = [
+        f"{code(named.name)} ({_kind(named)}) {named.label}"
+        for name, named in story.names.items()
+        if name not in story.lost and named.type and _matters(story, named)
+    ]
+    return [Line("- In memory: " + ", ".join(shown[-12:]), 6)] if shown else []
+
+
+def _task(words: Words) -> Lines:
+    lines = [Line(text, 8) for text in quoted(words.opening, limit=320)]
+    told = {text: where for text, where in words.task.items() if text not in words.opening}
+    lines += [Line(text, 6) for text in quoted(told)]
+    if words.headings:
+        shown = [quote(text, 60) for text in list(words.headings)[:14]]
+        lines.append(Line("- Parts: " + ", ".join(each for each in shown if each), 5))
+    return lines
+
+
+def _files(story: Story) -> Lines:
+    lines: Lines = []
+    for path, file in story.files.items():
+        uses = "; ".join(
+            f"{_verb(verb)} by {code(by, 60)} {label}" for verb, by, label in file.uses[-4:]
+        )
+        lines.append(Line(f"- {code(path, 200)} {uses}", 7))
+    for definition, label in story.definitions.values():
+        doc = f": {quote(definition.doc, 140)}" if definition.doc else ""
+        text = f"- {code(definition.signature, 200)} {label}{doc}"
+        if definition.kind == "class":
+            text = f"- class {code(definition.signature, 160)} {label}{doc}"
+            if definition.methods:
+                text += f"; methods {spans(definition.methods, 8, 70)}"
+        lines.append(Line(text, 6))
+    return lines
+
+
+def _workflow(story: Story) -> Lines:
+    lines: Lines = []
+    for command, (labels, outcome) in story.commands.items():
+        text = f"- {code(command, 160)} {', '.join(labels)}"
+        lines.append(Line(text + (f" → {code(outcome, 140)}" if outcome else ""), 6))
+    lines += _order(story)
+    return lines
+
+
+def _order(story: Story) -> Lines:
+    """Return how a notebook file ran, where that is not the order in which its cells stand."""
+    stands = [each.turn for each in story.steps if each.turn.origin == "file"]
+    if len(stands) != len(story.steps) or len(stands) < 2:
+        return []
+    places = sorted(range(len(stands)), key=lambda at: (_place(stands[at].id), at))
+    labels = [story.steps[at].label for at in places if stands[at].execution_count is not None]
+    counts = [stands[at].execution_count or 0 for at in places if stands[at].execution_count]
+    lines: Lines = []
+    if counts != sorted(counts):
+        shown = ", ".join(labels[:40]) + (", …" if len(labels) > 40 else "")
+        lines.append(Line(f"- The cells stand in another order than they ran in: {shown}", 9))
+    if len(set(counts)) != len(counts):
+        twice = [f"[{each}]" for each in dict.fromkeys(counts) if counts.count(each) > 1]
+        lines.append(Line(f"- From more than one run: {', '.join(twice[:8])} each stand twice", 7))
+    never = [story.steps[at].label for at in places if stands[at].execution_count is None]
+    if never and len(never) < len(stands):
+        lines.append(Line(f"- Not run: {', '.join(never[:12])}" + ", …" * (len(never) > 12), 7))
+    elif never:
+        lines.append(Line("- No cell has been run since outputs were cleared", 7))
+    return lines
+
+
+def _errors(story: Story) -> Lines:
+    lines: Lines = []
+    for trouble in story.troubles:
+        lines.append(Line(f"- {_error(trouble)}", 6 if trouble.cured_in else 8))
+    for warning, labels in story.warnings.items():
+        lines.append(Line(f"- {', '.join(labels)} warns {code(warning, 200)}", 4))
+    return lines
+
+
+def _codebase(story: Story) -> Lines:
+    lines: Lines = []
+    by_cell: dict[str, list[str]] = {}
+    for package, (label, alias, names) in story.packages.items():
+        if _standard(package):
+            continue
+        version = _version(story, package)
+        text = code(package) + (f" {version}" if version else "")
+        text += f" as {code(alias)}" if alias else ""
+        text += f" ({spans(names, 6, 40)})" if names else ""
+        by_cell.setdefault(label, []).append(text)
+    for label, texts in by_cell.items():
+        lines.append(Line(f"- {label} imports {', '.join(texts)}", 8))
+    for package, (version, label) in story.installed.items():
+        if package.casefold().replace("-", "_") not in story.packages:
+            lines.append(Line(f"- {label} installed {code(package)} {version}", 5))
+    for named in story.names.values():
+        if _matters(story, named) and (text := _lineage(story, named)):
+            lines.append(Line(text, 7 if named.columns or named.changed else 5))
+    return lines
+
+
+def _learnings(words: Words) -> Lines:
+    lines = [Line(text, 8) for text in quoted(words.decided, prefix="Decided: ")]
+    return lines + [Line(text, 6) for text in quoted(words.learned)]
+
+
+def _key_results(story: Story) -> Lines:
+    found: list[tuple[int, Line]] = []
+    place = {step.label: at for at, step in enumerate(story.steps)}
+    shown: set[tuple[str, str]] = set()
+    for result in story.metrics.values():
+        shown.add((result.label, result.value))
+        text = f"- {code(result.value, 200)} {result.label}{_before(result)}"
+        found.append((place.get(result.label, 0), Line(text, 8)))
+    for expression, result in story.results.items():
+        if (result.label, result.value) in shown or _is_dull(expression, result):
+            continue
+        text = f"- {code(expression, 120)} {result.label}"
+        if result.value:
+            text += f" → {code(result.value, 240)}{_before(result)}"
+        else:
+            rows = result.table
+            text += block(rows if len(rows) <= 12 else (*rows[:10], "…"))
+        look = any(each in expression for each in _LOOKS) or expression.isidentifier()
+        weight = 3 if look else 7 if results.has_number(text) else 4
+        if not look or result.value:
+            found.append((place.get(result.label, 0), Line(text, weight)))
+    for title, (label, call) in story.figures.items():
+        name = f"figure {quote(title, 100)}" if title != call else "figure"
+        by = f" by {code(call, 100)}" if call else ""
+        found.append((place.get(label, 0), Line(f"- {label} {name}{by}", 4)))
+    found.sort(key=lambda each: each[0])
+    return [line for _, line in found]
+
+
+def _before(result: Result) -> str:
+    if not result.before:
+        return ""
+    return "; before " + ", ".join(f"{code(value, 100)} {label}" for value, label in result.before)
+
+
+def _is_dull(expression: str, result: Result) -> bool:
+    value = result.value
+    return (
+        "__version__" in expression
+        or ".fit(" in expression
+        or (bool(value) and (value.startswith("<") or len(value) > 400))
+    )
+
+
+def _error(trouble: Trouble) -> str:
+    """Return an error with its line and what cured it, or that it is open."""
+    failure, step = trouble.failure, trouble.step
+    labels = (
+        trouble.labels if len(trouble.labels) < 5 else (trouble.labels[0], "…", trouble.labels[-1])
+    )
+    where = ", ".join(labels)
+    if not failure.name:
+        text = f"{where} the kernel ended while this ran: {_source(step)}"
+    else:
+        text = f"{where} {code(results.outcome(failure), 240)}"
+        text += f" at {code(failure.at, 160)}" if failure.at else ""
+    if failure.inside:
+        there = f" [{failure.count}]" if failure.count is not None else ""
+        text += f", in {code(failure.function)}{there}: {code(failure.inside, 160)}"
+    if not trouble.cured_in:
+        return f"{text}; open"
+    return f"{text}; cured in {trouble.cured_in}" + (f": {trouble.cure}" if trouble.cure else "")
+
+
+def _source(step: Step) -> str:
+    lines = step.facts.lines
+    return code(lines[0], 140) if lines else "an empty cell"
+
+
+def _verb(verb: str) -> str:
+    return {"reads": "read", "writes": "written", "names": "named"}[verb]
+
+
+def _kind(named: Named) -> str:
+    return f"{named.type} {named.shape}".strip()
+
+
+def _tells(story: Story, name: str) -> bool:
+    named = story.names.get(name)
+    return named is not None and _matters(story, named)
+
+
+def _matters(story: Story, named: Named) -> bool:
+    """Return whether a name is worth a line: data, a model, something made of something."""
+    if named.type in _DULL or not is_data(named.name, story):
+        return False
+    if named.columns or named.changed or named.added or named.shape:
+        return True
+    if named.type in _PLAIN:
+        return False
+    built = named.built
+    return built is not None and "(" in built.expression and len(named.name) > 1
+
+
+def _lineage(story: Story, named: Named) -> str:
+    """Return what a name is and what it was made of; nothing when there is nothing to tell."""
+    built = named.built
+    sources = (
+        [name for name in built.names if is_data(name, story) and name != named.name]
+        if built
+        else []
+    )
+    kind = _kind(named)
+    text = f"- {code(named.name)} {named.label}" + (f" {kind}" if kind else "")
+    if sources:
+        text += " from " + ", ".join(code(name) for name in sources[:5])
+    if built is not None and built.expression:
+        text += f": {code(built.expression, 110)}"
+    if named.columns:
+        text += f"; columns {spans(named.columns, 16, 40)}"
+    if named.added:
+        text += "; set " + ", ".join(f"{code(name, 40)} {label}" for name, label in named.added)
+    for expression, label in named.changed:
+        text += f"; {code(expression, 90)} {label}"
+    return text
+
+
+_ALIASES = {"sklearn": "scikit_learn", "cv2": "opencv_python", "PIL": "pillow", "yaml": "pyyaml"}
+
+
+def _version(story: Story, package: str) -> str:
+    known = story.versions
+    name = package.casefold()
+    return code(known.get(name) or known.get(_ALIASES.get(package, ""), ""), 40).strip("`")
+
+
+def _standard(package: str) -> bool:
+    import sys
+
+    return package in sys.stdlib_module_names
+
+
+def _place(id: str) -> int:
+    digits = id.rpartition(" ")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def unsolved(story: Story) -> list[Trouble]:
+    """Return the errors that are open, oldest first."""
+    return [story.troubles[index] for index in story.unsolved]

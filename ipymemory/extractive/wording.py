@@ -1,0 +1,92 @@
+"""Text of other people made safe and short enough for one line of Markdown.
+
+Sources, outputs and prose are untrusted: a cell may print a header, a fence, a picture that loads
+from somewhere, or characters that turn the line around. Nothing that goes through here can begin
+a line, a header, a fence, a link, a picture or an HTML tag of its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+_IMAGE = re.compile(r"!\[([^\]\n]{0,200})\]\([^)\n]{0,2000}\)")
+_LINK = re.compile(r"\[([^\]\n]{1,300})\]\([^)\n]{0,2000}\)")
+_REFERENCE = re.compile(r"\]\s*(?=[(\[:])")
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>|<!--.{0,2000}?-->")
+_SPAN = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+_LEADING = re.compile(r"^[\W_]+")
+
+
+def clean(text: str) -> str:
+    """Return `text` on one line: without control characters, white space collapsed."""
+    if not text.isascii() or not text.isprintable():
+        text = _CONTROL.sub(" ", text)
+    return " ".join(text.split())
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return `text`, or its beginning with ``…``, at most `limit` characters.
+
+    The cut is before a word where there is one near: half a number would be another number.
+    """
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    if text[limit - 1].isalnum():
+        short = re.sub(r"[\w.]*$", "", head)
+        head = short if len(short) > limit // 2 else head
+    return head.rstrip() + "…"
+
+
+def code(text: str, limit: int = 120) -> str:
+    """Return `text` as a code span of at most `limit` characters within; empty for nothing."""
+    flat = shorten(clean(text).replace("`", "'"), limit)
+    return f"`{flat}`" if flat else ""
+
+
+def spans(texts: tuple[str, ...], most: int, limit: int = 60) -> str:
+    """Return the first `most` of `texts` as code spans in a row; ``…`` stands for the rest."""
+    shown = ", ".join(span for text in texts[:most] if (span := code(text, limit)))
+    return shown + ", …" if len(texts) > most else shown
+
+
+def words(text: str, limit: int = 240) -> str:
+    """Return prose on one line of at most `limit` characters, its own Markdown disarmed.
+
+    Code spans stay; pictures, links and tags leave their text behind.
+    """
+    text = text[: 8 * limit]
+    text = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _TAG.sub(" ", text)))
+    text = clean(text).replace("**", "")
+    kept: list[str] = []
+    at = 0
+    for span in _SPAN.finditer(text):
+        kept += [_plain(text[at : span.start()]), span.group()]
+        at = span.end()
+    kept.append(_plain(text[at:]))
+    short = shorten("".join(kept), limit)
+    return short + "`" if short.count("`") % 2 else short
+
+
+def quote(text: str, limit: int = 240) -> str:
+    """Return prose as a quotation; empty for nothing."""
+    inner = words(text, limit).strip()
+    return f'"{inner}"' if inner else ""
+
+
+def title(text: str) -> str:
+    """Return prose as a line that stands alone, with nothing before its first word."""
+    return _LEADING.sub("", words(text, 120)).strip()
+
+
+def block(rows: tuple[str, ...]) -> str:
+    """Return rows as an indented code block below a bullet: no fence that text could close."""
+    return "\n\n" + "\n".join("      " + shorten(row.rstrip(), 110) for row in rows)
+
+
+def _plain(text: str) -> str:
+    text = _REFERENCE.sub("] ", text.replace("`", "'").replace('"', "'"))
+    return text.replace("<", "‹")
