@@ -329,7 +329,8 @@ class Run:
         """Put the run itself on record, once; `before` does it. Old runs are dropped here."""
         if self._recorded:
             return
-        self._history.log.trim(self.entry.job, self._history.keep, self._history.images)
+        if not self.entry.undoes:
+            self._history.log.trim(self.entry.job, self._history.keep, self._history.images)
         self._history.log.append({"type": "run", "version": VERSION, **self.entry.as_line()})
         self._recorded = True
 

@@ -166,16 +166,16 @@ class HistoryLog:
         return found
 
     def trim(self, job: str, keep: int, images: Images) -> None:
-        """Drop the oldest runs of `job` past `keep`, and the images that nothing names then.
+        """Make room for one more run of `job`: drop the oldest, and images that nothing names then.
 
-        A tenth more than `keep` may stand meanwhile, so that the log is not written anew for
+        Up to a tenth more than `keep` stand meanwhile, so that the log is not written anew for
         every run. Call it under the lock. Raises `PlaceError`; the log is as it was then.
         """
         runs = self.runs()
         own = [each for each in runs if each.job == job and not each.undoes]
-        if len(own) <= keep + keep // 10:
+        if len(own) < keep + keep // 10:
             return
-        drop = {each.id for each in own[: len(own) - keep]}
+        drop = {each.id for each in own[: len(own) + 1 - keep]}
         for each in runs:
             if each.undoes in drop:
                 drop.add(each.id)
