@@ -1,0 +1,142 @@
+"""The command line: ``ipymemory COMMAND``, the same commands as ``%memory`` without IPython.
+
+Exit codes: 0 done, 1 what a command means by it, 2 a wrong call or a failure that is said in a
+sentence. Settings come from ``ipymemory_config.py`` or ``.json`` on Jupyter's config path,
+never from the current folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ipymemory import __version__, commands, kernel_hook, places
+from ipymemory.commands import calling, helping
+from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
+from ipymemory.commands.place import Place
+from ipymemory.config import Settings, read_config_files
+from ipymemory.config_files import config_files
+from ipymemory.errors import CommandError, IpymemoryError
+
+PREFIX = "ipymemory "
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in `argv` (else of the process) and return the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        page, as_json = _run(words)
+    except IpymemoryError as error:
+        return _finish(f"ipymemory: {error}", 2, error=True)
+    except KeyboardInterrupt:
+        return _finish("ipymemory: interrupted", 130, error=True)
+    for sentence in page.warnings:
+        _write(f"ipymemory: {sentence}", error=True)
+    text = json.dumps(page.data, indent=2, ensure_ascii=False) if as_json else page.plain
+    return _finish(text, page.exit)
+
+
+def _run(words: list[str]) -> tuple[Page, bool]:
+    known = line_commands()
+    if not words or words[0] in ("-h", "--help"):
+        words = ["help"]
+    elif words[0] == "--version":
+        return Page(f"ipymemory {__version__}"), False
+    elif {"-h", "--help"} & set(words[1:]):
+        words = ["help", words[0]]
+    elif words[0] in commands.COMMANDS and words[0] not in known:
+        raise CommandError(
+            f"{words[0]} is for a running notebook or terminal IPython: type "
+            f"%memory {words[0]} there."
+        )
+    command = calling.find(known, words[0], PREFIX)
+    arguments = calling.parse(command, words[1:], PREFIX)
+    return command.run(here(), arguments), bool(arguments.get(JSON.key))
+
+
+def line_commands() -> dict[str, Command]:
+    """Return every command of the command line by its name."""
+    known = {
+        name: each
+        for name, each in commands.COMMANDS.items()
+        if not each.needs_session and name != "help"
+    }
+    known |= {each.name: each for each in (DEMO, INSTALL_HOOK, UNINSTALL_HOOK)}
+    known["help"] = helping.command(known)
+    return known
+
+
+def here() -> Place:
+    """Return the place of the current folder; a setting that is refused is said on stderr."""
+    config, failed = read_config_files(config_files())
+    settings, refused = Settings.read(config)
+    for sentence in (*failed, *refused):
+        _write(f"ipymemory: {sentence}", error=True)
+    home = places.home(settings.memory.home)
+    project = places.project_of(Path.cwd(), home, share_worktrees=settings.memory.share_worktrees)
+    return Place(settings, home, project, ask=_ask, prefix=PREFIX, problems=(*failed, *refused))
+
+
+def _ask(question: str) -> str | None:
+    if not sys.stdin or not sys.stdin.isatty():
+        return None
+    try:
+        return input(question)
+    except EOFError:
+        return None
+
+
+def _write(text: str, *, error: bool = False) -> None:
+    """Write `text` and a newline; the one place of this package that writes to a screen."""
+    stream = sys.stderr if error else sys.stdout
+    line = text.rstrip("\n") + "\n"
+    try:
+        stream.write(line)
+    except UnicodeEncodeError:
+        code = stream.encoding or "ascii"
+        stream.write(line.encode(code, "backslashreplace").decode(code))
+
+
+def _finish(text: str, code: int, *, error: bool = False) -> int:
+    try:
+        _write(text, error=error)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read us (`| head`) has seen enough; without this Python complains at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _demo(place: Place, arguments: Arguments) -> Page:
+    from ipymemory import demo
+
+    return demo.run(arguments["folder"])
+
+
+def _install(place: Place, arguments: Arguments) -> Page:
+    changed = kernel_hook.install()
+    text = "The extension is loaded in every kernel and terminal IPython that starts from now on"
+    if not changed:
+        text = "The hook was there already: the extension is loaded in every kernel that starts"
+    return Page(f"{text} ({kernel_hook.path()}). `ipymemory uninstall-kernel-hook` undoes this.")
+
+
+def _uninstall(place: Place, arguments: Arguments) -> Page:
+    if kernel_hook.uninstall():
+        return Page("The hook is gone. Kernels that start from now on load nothing of ours.")
+    return Page(f"There was no hook at {kernel_hook.path()}; nothing was changed.")
+
+
+DEMO = Command(
+    "demo",
+    "run a small notebook in a real kernel and show what it leaves",
+    _demo,
+    (Argument("FOLDER", "where its files go; else a new folder for temporary files"),),
+)
+INSTALL_HOOK = Command(
+    "install-kernel-hook", "load the extension in every kernel of this user", _install
+)
+UNINSTALL_HOOK = Command("uninstall-kernel-hook", "load it in every kernel no longer", _uninstall)

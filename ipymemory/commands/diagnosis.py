@@ -1,0 +1,227 @@
+"""``doctor``: what is not as it should be, and what to do about each.
+
+It reads and changes nothing. A finding is two sentences: what was found, what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ipymemory import kernel_hook, markdown, prompts, sessions
+from ipymemory.commands.pages import JSON, Arguments, Command, Page, counted
+from ipymemory.commands.place import Place
+from ipymemory.errors import IpymemoryError
+from ipymemory.places import SessionFolder, config_folder
+from ipymemory.transcript import Transcript
+
+NEEDED = {
+    "IPython": ((8, 12), "ipython"),
+    "traitlets": ((5, 9), "traitlets"),
+    "filelock": ((4, 3), "filelock"),
+    "psutil": ((5, 9), "psutil"),
+    "ipykernel": ((6, 25), "ipykernel"),
+}
+"""The least version of each package, as in pyproject.toml; ipykernel where it is there."""
+
+LEFT_SECONDS = 3600
+"""Age at which a temporary file is a leftover: a write takes milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be."""
+
+    what: str
+    to_do: str
+
+
+def _doctor(place: Place, arguments: Arguments) -> Page:
+    findings = [finding for check in _CHECKS for finding in check(place)]
+    looked = "home, permissions, transcripts, notes, logs, leftovers, settings, hook, versions"
+    if not findings:
+        return Page(f"Nothing is wrong. Looked at: {looked}.", [])
+    lines = [f"{counted(len(findings), 'finding')}. Looked at: {looked}.", ""]
+    lines += [f"- **{each.what}** {each.to_do}" for each in findings]
+    return Page("\n".join(lines), [asdict(each) for each in findings])
+
+
+def _home(place: Place) -> Iterator[Finding]:
+    home = place.home
+    there = next(p for p in (home, *home.parents) if p.exists())
+    if not there.is_dir():
+        yield Finding(
+            f"{there} is a file, so the home folder {home} cannot be there.",
+            "Move the file away, or point IPYMEMORY_HOME elsewhere.",
+        )
+    elif not os.access(there, os.W_OK | os.X_OK):
+        yield Finding(
+            f"The home folder {home} cannot be written.",
+            f"Give yourself the right to write {there}, or point IPYMEMORY_HOME elsewhere.",
+        )
+
+
+def _permissions(place: Place) -> Iterator[Finding]:
+    if os.name != "posix" or not place.home.is_dir():
+        return
+    open_to_others = [
+        path
+        for path in (place.home, place.project.folder, *place.project.folder.rglob("*"))
+        if path.exists() and not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+    if open_to_others:
+        yield Finding(
+            f"Other users of this machine may read {_named(open_to_others)}.",
+            f"Take it away from them: chmod -R go= {place.home}",
+        )
+
+
+def _transcripts(place: Place) -> Iterator[Finding]:
+    for folder in _folders(place):
+        transcript = Transcript(folder.transcript)
+        try:
+            transcript.follow()
+        except (IpymemoryError, OSError) as error:
+            yield Finding(
+                f"The transcript {folder.transcript} cannot be read: {error}",
+                "Look at the file; the session's notes stay as they are meanwhile.",
+            )
+            continue
+        if transcript.torn:
+            yield Finding(
+                f"{counted(transcript.torn, 'line')} of {folder.transcript} cannot be read and "
+                "are left out.",
+                "A kernel that was killed while it wrote leaves one such line; there is nothing "
+                "to do.",
+            )
+
+
+def _notes(place: Place) -> Iterator[Finding]:
+    wanted = markdown.skeleton(prompts.notes_template(config_folder(place.home), lambda _: None))
+    for folder in _folders(place):
+        try:
+            text = folder.notes.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            yield Finding(
+                f"The notes {folder.notes} cannot be read: {error}.",
+                "Mend the file or move it away; new notes are written from the transcript.",
+            )
+            continue
+        has = {header for header, _ in markdown.skeleton(text)}
+        missing = [header.lstrip("# ") for header, _ in wanted if header not in has]
+        if missing:
+            yield Finding(
+                f"The notes {folder.notes} lack what the template has: {', '.join(missing)}.",
+                "If nobody took them out on purpose, move the file away; new notes are written "
+                "from the transcript.",
+            )
+
+
+def _template(place: Place) -> Iterator[Finding]:
+    said: list[str] = []
+    folder = config_folder(place.home)
+    prompts.notes_template(folder, said.append)
+    prompts.notes_prompt(folder, notes="", path="", sizes="", warn=said.append)
+    for sentence in said:
+        what, _, to_do = sentence.partition(". ")
+        yield Finding(f"{what}.", to_do)
+
+
+def _leftovers(place: Place) -> Iterator[Finding]:
+    old = time.time() - LEFT_SECONDS
+    left = [
+        path
+        for path in place.project.folder.rglob(".*")
+        if not path.name.endswith("lock") and path.exists() and path.stat().st_mtime < old
+    ]
+    if left:
+        yield Finding(
+            f"Temporary files of writes that did not end lie about: {_named(left)}.",
+            "They are never read; delete them.",
+        )
+
+
+def _logs(place: Place) -> Iterator[Finding]:
+    if place.folder is None:
+        return
+    for path in (place.folder.log, place.folder.path / "kernel.log"):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            continue
+        if text:
+            last = next(line for line in reversed(text.splitlines()) if line.strip())
+            yield Finding(
+                f"Something failed in this session; the last line of {path} is: {last[:200]}",
+                "If the notes go on, there is nothing to do; else report it with that file.",
+            )
+
+
+def _settings(place: Place) -> Iterator[Finding]:
+    for sentence in place.problems:
+        yield Finding(sentence, "Mend it in the config file.")
+    if place.live is not None and place.live.reason:
+        yield Finding("Nothing is recorded.", place.live.reason)
+
+
+def _hook(place: Place) -> Iterator[Finding]:
+    found = kernel_hook.state()
+    if found == "outdated":
+        yield Finding(
+            f"The kernel hook {kernel_hook.path()} is from another version.",
+            "Type `ipymemory install-kernel-hook` in a terminal.",
+        )
+    elif found == "foreign":
+        yield Finding(
+            f"{kernel_hook.path()} has the kernel hook's name and is not ours.",
+            "Move it away if the hook is wanted.",
+        )
+
+
+def _versions(place: Place) -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name, (least, package) in NEEDED.items():
+        try:
+            found = version(package)
+        except PackageNotFoundError:
+            continue
+        numbers = tuple(int(each) for each in re.findall(r"\d+", found)[:2])
+        if numbers < least:
+            wanted = ".".join(map(str, least))
+            yield Finding(
+                f"{name} {found} is older than {wanted}.",
+                f'Type: python -m pip install "{package}>={wanted}"',
+            )
+
+
+def _folders(place: Place) -> list[SessionFolder]:
+    return [folder for _, folder in sessions.every(place.project)]
+
+
+def _named(paths: list[Path]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}"
+
+
+_CHECKS = (
+    _home,
+    _permissions,
+    _transcripts,
+    _notes,
+    _template,
+    _logs,
+    _leftovers,
+    _settings,
+    _hook,
+    _versions,
+)
+
+DOCTOR = Command("doctor", "look for what is wrong and say what to do", _doctor, (JSON,))

@@ -1,0 +1,106 @@
+"""``notes``: the session notes, of this session or of a notebook file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ipymemory import markdown, prompts, sessions
+from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
+from ipymemory.commands.place import Place
+from ipymemory.errors import CommandError, PlaceError
+from ipymemory.places import SessionFolder
+
+ASK_SECONDS = 240.0
+"""Longest wait for an update: above what one may take by `SessionNotes.minutes` (3)."""
+
+
+def _notes(place: Place, arguments: Arguments) -> Page:
+    section = " ".join(arguments["section"])
+    if arguments["notebook"] is not None:
+        if arguments["now"]:
+            raise CommandError("Notes of a notebook file are always written now; leave out --now.")
+        path = Path(arguments["notebook"]).expanduser()
+        text, warnings = _of_file(place, path)
+        return replace(_page(text, str(path), section), warnings=tuple(warnings))
+    folder = place.folder or sessions.latest_folder(place.project)
+    if arguments["now"]:
+        _update(place, folder)
+        folder = place.folder or folder
+    if folder is None:
+        return Page("There are no notes yet: they begin with the first cell that runs.", {})
+    try:
+        text = folder.notes.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Page(
+            "There are no notes yet: they are written when the kernel comes to rest. "
+            f"{place.prefix}notes --now writes them now.",
+            {},
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlaceError(
+            f"The notes at {folder.notes} cannot be read ({error}). See what is there, or move "
+            "the file away; new notes are written from the transcript."
+        ) from error
+    return _page(text, str(folder.notes), section)
+
+
+def _update(place: Place, folder: SessionFolder | None) -> None:
+    if place.live is not None:
+        place.live.ask("update_notes", ASK_SECONDS, force=True)
+    elif folder is not None:
+        from ipymemory.project import update_notes
+
+        update_notes(folder, place.project, place.settings, place.home)
+
+
+def _of_file(place: Place, path: Path) -> tuple[str, list[str]]:
+    """Return the notes of the notebook file `path`, and warnings; raises `NotebookError`."""
+    from ipymemory import notebooks
+    from ipymemory.extractive import write_notes
+    from ipymemory.places import config_folder
+
+    notebook = notebooks.read(path)
+    warnings: list[str] = []
+    template = prompts.notes_template(config_folder(place.home), warnings.append)
+    settings = place.settings.session_notes
+    text = write_notes(
+        notebook.entries,
+        path.name,
+        template,
+        section_tokens=settings.section_tokens,
+        total_tokens=settings.total_tokens,
+    )
+    return text, warnings
+
+
+def _page(text: str, path: str, name: str) -> Page:
+    parts = markdown.sections(text)
+    if name:
+        found = markdown.section(text, name)
+        if found is None:
+            raise CommandError(
+                f"The notes have no section {name!r}; they have "
+                f"{', '.join(each.name for each in parts)}."
+            )
+        parts = (found,)
+        text = "\n".join(filter(None, (found.header, found.italic, found.body)))
+    data = {
+        "path": path,
+        "sections": [{"name": each.name, "text": each.body.strip()} for each in parts],
+    }
+    return Page(text, data, text=text)
+
+
+NOTES = Command(
+    "notes",
+    "show the session notes, or those of a notebook file",
+    _notes,
+    (
+        Argument("NOTEBOOK", "a notebook file; without it the session's own notes"),
+        Argument("--section", "only this section", "NAME", words=True),
+        Argument("--now", "update the notes first, whatever the gates say"),
+        JSON,
+    ),
+    details="Notes are Markdown, written from cells and outputs by the extractive engine.",
+)

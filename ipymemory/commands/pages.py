@@ -1,0 +1,113 @@
+"""What a command is and what it gives back: values that the magic and the command line share.
+
+A `Command` names its arguments once; both faces parse, explain and refuse by them. It returns a
+`Page`, which says the same three times: as Markdown for a notebook, as plain text for a
+terminal, and as JSON values for a program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ipymemory.commands.place import Place
+
+Arguments = Mapping[str, Any]
+
+_EMPHASIS = re.compile(r"\*\*(.+?)\*\*")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a command says. `exit` is the command line's exit code; `data` are JSON values.
+
+    `text` is for a terminal; empty where the Markdown without its bold marks reads well enough.
+    `warnings` are sentences about what was passed over on the way.
+    """
+
+    markdown: str
+    data: Any = None
+    exit: int = 0
+    text: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """The page for a terminal."""
+        return self.text or _EMPHASIS.sub(r"\1", self.markdown)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: ``PATH`` by its place, ``--now`` a switch, ``-n`` with a `value` an option.
+
+    For one that is known by its place, `value` shows in the right form in place of its name.
+
+    `words` takes every word up to the next option, so that ``--section Current State`` needs no
+    quotes. `number` is a whole number of at least 1.
+    """
+
+    name: str
+    help: str
+    value: str = ""
+    number: bool = False
+    words: bool = False
+    required: bool = False
+
+    @property
+    def option(self) -> bool:
+        """Whether the argument is known by its dashes and not by its place."""
+        return self.name.startswith("-")
+
+    @property
+    def key(self) -> str:
+        """The name under which its value is handed to the command."""
+        return self.name.strip("-").lower().replace("-", "_")
+
+    @property
+    def form(self) -> str:
+        """The argument as a usage line shows it."""
+        text = f"{self.name} {self.value}".rstrip() if self.option else self.value or self.name
+        return text if self.required else f"[{text}]"
+
+
+JSON = Argument("--json", "print JSON instead of text")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: ``%memory NAME`` in a notebook, ``ipymemory NAME`` on the command line."""
+
+    name: str
+    summary: str
+    run: Callable[[Place, Arguments], Page]
+    arguments: tuple[Argument, ...] = ()
+    details: str = ""
+    needs_session: bool = False
+    """Whether it makes sense only in a notebook or terminal that has the extension loaded."""
+
+    def usage(self, prefix: str) -> str:
+        """Return the right form, ``%memory notes [--now]``, after the caller's `prefix`."""
+        return " ".join([f"{prefix}{self.name}", *(each.form for each in self.arguments)])
+
+
+def size(count: int) -> str:
+    """Return `count` bytes for a reader: ``812 bytes``, ``3.4 KB``, ``12.0 MB``."""
+    if count < 1000:
+        return f"{count} bytes"
+    value = count / 1000
+    for unit in ("KB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return `number` with its noun: ``1 turn``, ``3 turns``, ``no turns``."""
+    if number == 1:
+        return f"1 {one}"
+    return f"{number or 'no'} {many or one + 's'}"

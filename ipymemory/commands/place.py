@@ -1,0 +1,74 @@
+"""What a command sees of the world: a `Place`, made by the magic or by the command line.
+
+Commands know no IPython. What they need of a running session stands in `Live`, which the
+extension fulfils; on the command line there is none, and a command works on the files alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ipymemory.config import Settings
+from ipymemory.places import Project, SessionFolder
+
+
+class Live(Protocol):
+    """A session that is being recorded in this process."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the user paused the recording."""
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is recorded, as a sentence, or nothing."""
+
+    @property
+    def worker(self) -> str:
+        """The state of the worker process: ``not started``, ``running`` …"""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong in this process, the newest last, a sentence each."""
+
+    def pause(self) -> None:
+        """Record nothing from now on."""
+
+    def resume(self) -> None:
+        """Record again."""
+
+    def ask(self, name: str, timeout: float, **arguments: Any) -> Any:
+        """Ask the worker and wait at most `timeout` seconds; raises `WorkerError`."""
+
+    def happened(self, name: str, **details: Any) -> None:
+        """Put an event into the transcript, if there is one."""
+
+    def let_go(self) -> None:
+        """Close the session's files and end its worker; the next turn begins a new session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is called: whose settings, which project, which session.
+
+    `ask` puts a question to the person and returns the answer, or None where nobody can be
+    asked. `prefix` is how this face writes a command, ``%memory `` or ``ipymemory ``.
+    """
+
+    settings: Settings
+    home: Path
+    project: Project
+    ask: Callable[[str], str | None]
+    prefix: str
+    folder: SessionFolder | None = None
+    live: Live | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def mode(self) -> str:
+        """The mode that holds here: what was chosen in the project, else the setting."""
+        chosen = self.project.properties().get("mode")
+        return chosen if isinstance(chosen, str) else self.settings.memory.mode

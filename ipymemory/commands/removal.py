@@ -1,0 +1,173 @@
+"""``purge``: transcripts, notes and history gone from the disk, after showing what and asking.
+
+Memories go only when they are named. A session that another kernel is recording stays.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ipymemory import processes, sessions
+from ipymemory.commands.pages import Argument, Arguments, Command, Page, counted, size
+from ipymemory.commands.place import Place
+from ipymemory.errors import CommandError, PlaceError
+from ipymemory.history import History
+from ipymemory.places import SessionFolder
+from ipymemory.turns import new_id
+
+_OLDER = re.compile(r"older than (\d{1,6}) days?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What would go. `everything`: all of the project's sessions, so its whole history too."""
+
+    what: str
+    folders: tuple[SessionFolder, ...]
+    busy: int = 0
+    everything: bool = False
+    memories: bool = False
+
+
+def _purge(place: Place, arguments: Arguments) -> Page:
+    plan = _plan(place, arguments["what"], memories=arguments["memories"])
+    if not plan.folders and not plan.everything:
+        return Page(f"Nothing to remove: there is no {plan.what}.{_stays(plan)}", {"sessions": []})
+    shown = _shown(place, plan)
+    if not arguments["yes"]:
+        answer = place.ask(f"{shown}\nThis cannot be undone. Remove it? [y/N] ")
+        if answer is None:
+            raise CommandError(
+                f"{shown} Nobody can be asked here, so nothing was removed; say --yes to remove it."
+            )
+        if answer.strip().lower() not in ("y", "yes"):
+            return Page("Nothing was removed.", {"sessions": []})
+    _remove(place, plan)
+    return Page(
+        f"Removed: {_counts(plan)}.{_stays(plan)}",
+        {"sessions": [each.id for each in plan.folders], "memories": plan.memories},
+    )
+
+
+def _plan(place: Place, words: Sequence[str], *, memories: bool) -> _Plan:
+    what = " ".join(words).lower()
+    if what.endswith(" memories"):
+        what, memories = re.sub(r"(?: and)? memories$", "", what), True
+    if memories and what != "project":
+        raise CommandError(
+            "Memories belong to the project, not to a session; they go with "
+            f"{place.prefix}purge project --memories"
+        )
+    if what == "this session":
+        if place.live is None:
+            raise CommandError(
+                "There is no session here: that is for a notebook. Here it is "
+                f"{place.prefix}purge older than 30 days, or {place.prefix}purge project"
+            )
+        own = (place.folder,) if place.folder and place.folder.path.is_dir() else ()
+        return _Plan("transcript of this session", own)
+    every = [(record, folder) for record, folder in sessions.every(place.project)]
+    free = [(r, f) for r, f in every if f == place.folder or not _held(r)]
+    busy = len(every) - len(free)
+    if what == "project":
+        folders = tuple(folder for _, folder in free)
+        return _Plan("session of this project", folders, busy, not busy, memories)
+    match = _OLDER.fullmatch(what)
+    if not match:
+        raise CommandError(
+            f"It is not clear what to remove. The right form is: {place.prefix}purge this session, "
+            f"{place.prefix}purge older than 30 days, or {place.prefix}purge project"
+        )
+    old = sessions.expired(place.project, int(match[1]), datetime.now(UTC))
+    chosen = {each.id for each in old}
+    folders = tuple(folder for _, folder in free if folder.id in chosen)
+    return _Plan(f"session whose last turn is older than {int(match[1])} days", folders)
+
+
+def _held(record: sessions.SessionRecord) -> bool:
+    """Whether a kernel that lives is recording the session."""
+    return record.kernel is not None and processes.alive(record.kernel)
+
+
+def _shown(place: Place, plan: _Plan) -> str:
+    parts = [each.path for each in plan.folders]
+    if plan.everything:
+        parts.append(place.project.history)
+    if plan.memories:
+        parts.append(place.project.memory)
+    total = size(sum(map(_bytes, parts)))
+    root = place.project.root
+    return f"This removes {_counts(plan)} of {root}, {total}.{_stays(plan)}"
+
+
+def _counts(plan: _Plan) -> str:
+    count = counted(len(plan.folders), "session")
+    memories = ", and all memories" if plan.memories else ""
+    return f"{count} with transcripts, notes and undo history{memories}"
+
+
+def _stays(plan: _Plan) -> str:
+    busy = (
+        f" {counted(plan.busy, 'session')} that another kernel holds will stay."
+        if plan.busy
+        else ""
+    )
+    return busy if plan.memories else f"{busy} Memories stay."
+
+
+def _bytes(path: Path) -> int:
+    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+
+
+def _remove(place: Place, plan: _Plan) -> None:
+    if place.live is not None and place.folder in plan.folders:
+        place.live.let_go()
+    for folder in plan.folders:
+        _take_away(folder.path)
+    if plan.everything:
+        _take_away(place.project.history)
+        _take_away(place.project.proposals)
+    else:
+        History(place.project.history).forget([each.id for each in plan.folders])
+    if plan.memories:
+        _take_away(place.project.memory)
+
+
+def _take_away(path: Path) -> None:
+    """Remove a folder; under another name first, so that no half of it is met as the whole."""
+    if not path.is_dir():
+        return
+    gone = path.with_name(f".gone-{new_id()}")
+    try:
+        path.replace(gone)
+        shutil.rmtree(gone)
+    except OSError as error:
+        left = gone if gone.exists() else path
+        raise PlaceError(
+            f"Not all of it could be removed ({error.strerror or error}). Close what uses it, then "
+            f"delete {left} by hand."
+        ) from error
+
+
+PURGE = Command(
+    "purge",
+    "remove transcripts, notes and history from the disk",
+    _purge,
+    (
+        Argument(
+            "WHAT",
+            "what goes",
+            "this session / older than N days / project",
+            words=True,
+            required=True,
+        ),
+        Argument("--memories", "with project: the memories too"),
+        Argument("--yes", "do not ask"),
+    ),
+    details="It shows what would go and asks first. Memories stay unless they are named.",
+)

@@ -1,0 +1,160 @@
+"""``history``, ``diff`` and ``undo``: every write that an engine made.
+
+In a notebook they are about that notebook's own session: what a cell prints is saved with the
+notebook and goes where it goes, and another notebook's notes have no business there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page, counted
+from ipymemory.commands.place import Place
+from ipymemory.errors import ChangedSince, CommandError
+from ipymemory.history import History, RunEntry
+
+SHOWN = 20
+"""Runs that ``history`` shows unless told otherwise (interface.md)."""
+
+SHORT = 16
+"""Digits of a run's id that are shown: its time and its place within the millisecond."""
+
+
+def _history(place: Place, arguments: Arguments) -> Page:
+    entries, others = _visible(place)
+    shown = entries[: arguments["n"] or SHOWN]
+    lines = [_line(each) for each in shown]
+    if len(shown) < len(entries):
+        lines.append(f"- … and {len(entries) - len(shown)} older; -n shows more.")
+    if lines:
+        lines += [
+            "",
+            f"`{place.prefix}diff RUN` shows what one changed, `{place.prefix}undo RUN` takes it "
+            "back.",
+        ]
+    else:
+        lines.append("No engine has written anything here yet.")
+    if others:
+        lines += ["", _of_others(others)]
+    return Page("\n".join(lines), [each.as_dict() for each in shown])
+
+
+def _diff(place: Place, arguments: Arguments) -> Page:
+    entry = _chosen(place, arguments["run"])
+    if entry is None:
+        return Page("No engine has written anything here yet.", {})
+    text = _store(place).diff(entry.id).rstrip("\n")
+    if not text:
+        return Page(f"Run {entry.id[:SHORT]} left its files as they were.", entry.as_dict())
+    title = f"{entry.job} at {_when(entry)}, {entry.reason}"
+    fence = _fence(text)
+    return Page(
+        f"{title}\n\n{fence}diff\n{text}\n{fence}",
+        {**entry.as_dict(), "diff": text},
+        text=f"{title}\n\n{text}",
+    )
+
+
+def _undo(place: Place, arguments: Arguments) -> Page:
+    history = _store(place)
+    entry = _chosen(place, arguments["run"], standing=True)
+    if entry is None:
+        return Page("There is nothing left to undo here.", {"undone": None, "files": []})
+    try:
+        files = history.undo(entry.id)
+    except ChangedSince as error:
+        if not arguments["force"] and not _agreed(place, error):
+            raise
+        files = history.undo(entry.id, force=True)
+    names = ", ".join(str(path) for path in files) or "no file, since all held that already"
+    return Page(
+        f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). Put back: {names}. The same "
+        f"turns are left out from now on; `{place.prefix}undo RUN` with the newest run of "
+        f"`{place.prefix}history` takes the undo back.",
+        {"undone": entry.id, "files": [str(path) for path in files]},
+    )
+
+
+def _agreed(place: Place, error: ChangedSince) -> bool:
+    """Show the three versions and ask; False where nobody can be asked."""
+    parts = [str(error)]
+    for each in error.versions:
+        for title, text in (
+            ("before the run", each.before),
+            ("as the run left it", each.left),
+            ("now", each.now),
+        ):
+            parts += [f"--- {each.path}, {title} ---", "(not kept)" if text is None else text]
+    question = "\n".join([*parts, "Replace what is there now? It is kept in the history. [y/N] "])
+    answer = place.ask(question)
+    return answer is not None and answer.strip().lower() in ("y", "yes")
+
+
+def _store(place: Place) -> History:
+    return History(place.project.history, place.settings.memory.history_keep)
+
+
+def _visible(place: Place) -> tuple[list[RunEntry], int]:
+    """Return the runs that may be shown here, newest first, and how many others there are."""
+    entries = _store(place).entries()
+    if place.live is None:
+        return entries, 0
+    own = [each for each in entries if place.folder and each.session == place.folder.id]
+    return own, len(entries) - len(own)
+
+
+def _chosen(place: Place, name: str | None, *, standing: bool = False) -> RunEntry | None:
+    """Return the run called `name`, else the newest one (that still stands), if there is one.
+
+    Raises `HistoryError` for a name that no run has, `CommandError` for another session's.
+    """
+    entries, _ = _visible(place)
+    if name is None:
+        usable = [e for e in entries if not standing or not (e.undoes or e.undone_by)]
+        return usable[0] if usable else None
+    entry = _store(place).find(name)
+    if entry not in entries:
+        raise CommandError(
+            f"Run {entry.id[:SHORT]} belongs to another session, whose text would be saved with "
+            f"this notebook. Use `ipymemory diff {entry.id[:SHORT]}` or `undo` in a terminal."
+        )
+    return entry
+
+
+def _of_others(count: int) -> str:
+    return (
+        f"Other sessions in this project: {counted(count, 'run')}; `ipymemory history` in a "
+        "terminal lists them."
+    )
+
+
+def _line(entry: RunEntry) -> str:
+    files = counted(len({each.path for each in entry.writes}), "file")
+    state = " (undone)" if entry.undone_by else ""
+    return f"- `{entry.id[:SHORT]}` {_when(entry)} **{entry.job}** {files}: {entry.reason}{state}"
+
+
+def _when(entry: RunEntry) -> str:
+    return entry.time[:19].replace("T", " ") + " UTC"
+
+
+def _fence(text: str) -> str:
+    """Return a fence that nothing in `text` closes."""
+    return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+
+
+RUN = Argument("RUN", "the run's id from the history, or how it begins; else the newest")
+HISTORY = Command(
+    "history",
+    "list what engines wrote, newest first",
+    _history,
+    (Argument("-n", f"how many (default {SHOWN})", "N", number=True), JSON),
+)
+DIFF = Command("diff", "show what a run changed", _diff, (RUN, JSON))
+UNDO = Command(
+    "undo",
+    "put back what was there before a run",
+    _undo,
+    (RUN, Argument("--force", "also where the file has been changed since"), JSON),
+    details="An undo is in the history like any run, so it can be undone too.",
+)

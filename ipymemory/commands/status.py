@@ -1,0 +1,189 @@
+"""``status``: one page that says what runs, what ran last, why nothing ran, and where it all is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ipymemory import lines, sessions
+from ipymemory.commands.pages import JSON, Arguments, Command, Page, counted, size
+from ipymemory.commands.place import Place
+from ipymemory.errors import WorkerError
+from ipymemory.places import SessionFolder
+from ipymemory.transcript import Transcript
+from ipymemory.turns import Turn
+
+ASK_SECONDS = 2.0
+"""A worker at rest answers in milliseconds; the page does not wait for one that is busy."""
+
+PROBLEMS = 5
+"""Problems shown, the newest; the rest is in the log file."""
+
+
+def _status(place: Place, arguments: Arguments) -> Page:
+    folder = place.folder or sessions.latest_folder(place.project)
+    data: dict[str, Any] = {
+        "project": str(place.project.root),
+        "engine": "extractive",
+        "mode": place.mode,
+        "recording": _recording(place),
+        "session": _session(folder, place),
+        "services": _services(folder),
+        "worker": place.live.worker if place.live else "",
+        "gates": _gates(place),
+        "kept": _kept(place),
+        "problems": [*place.problems, *(place.live.problems if place.live else ())][-PROBLEMS:],
+        "files": _files(place, folder),
+    }
+    return Page("\n".join(_lines(data)), data)
+
+
+def _lines(data: Mapping[str, Any]) -> list[str]:
+    """Return the page. It names no other notebook: what a cell prints is saved with this one."""
+    kept, session = data["kept"], data["session"]
+    out = [
+        f"**Project** {data['project']}",
+        "",
+        "- **Engine** extractive: built in, no model, no network",
+        f"- **Mode** {data['mode']}",
+        f"- **Recording** {data['recording']}",
+    ]
+    if session:
+        out.append(
+            f"- **Session** {counted(session['turns'], 'turn')}, "
+            f"{counted(session['kernels'], 'kernel')}, notes cover {session['covered']}"
+        )
+    else:
+        out.append("- **Session** none yet: it begins with the first cell that runs")
+    for name, service in data["services"].items():
+        out.append(
+            f"- **{name}** last success {service['success'] or 'none yet'}; {_error(service)}"
+        )
+    out += [f"- **Next** {name}: {reason}" for name, reason in data["gates"].items()]
+    if data["worker"]:
+        out.append(f"- **Worker** {data['worker']}")
+    out += [
+        f"- **Kept** {counted(kept['sessions'], 'session')} of this project, "
+        f"{size(kept['bytes'])}; {_aging(kept)}",
+        f"- **Memories** {kept['memories'] or 'none yet'}",
+    ]
+    out += [f"- **Problem** {each}" for each in data["problems"]]
+    out += ["", "**Files**", ""]
+    out += [f"- {name}: {path}" for name, path in data["files"].items()]
+    return out
+
+
+def _recording(place: Place) -> str:
+    live = place.live
+    if live is None:
+        return "not here: a notebook records after %load_ext ipymemory"
+    if live.paused:
+        return f"paused; {place.prefix}resume-recording goes on"
+    return f"off. {live.reason}" if live.reason else "on"
+
+
+def _session(folder: SessionFolder | None, place: Place) -> dict[str, Any]:
+    """Return the counts of the session's transcript; nothing when there is none."""
+    if folder is None or not folder.transcript.is_file():
+        return {}
+    transcript = Transcript(folder.transcript)
+    transcript.follow()
+    turns = [each for each in transcript.entries if isinstance(each, Turn)]
+    record = next((r for r, f in sessions.every(place.project) if f.id == folder.id), None)
+    through = record.notes_through if record is not None else ""
+    covered = sum(1 for each in turns if through and each.id <= through)
+    return {
+        "id": folder.id,
+        "turns": len(turns),
+        "kernels": len({each.kernel for each in turns}),
+        "covered": covered,
+        "torn": transcript.torn,
+        "last": turns[-1].time if turns else "",
+    }
+
+
+def _services(folder: SessionFolder | None) -> dict[str, dict[str, str]]:
+    """Return, for each job that ran, when it last succeeded and how it last failed."""
+    services: dict[str, dict[str, str]] = {"notes": {"success": "", "failed": "", "error": ""}}
+    found: list[dict[str, Any]] = []
+    if folder is not None:
+        found, _ = lines.read(folder.worker_log)
+    for each in found:
+        if each.get("type") != "run":
+            continue
+        name = {"session_notes": "notes"}.get(str(each.get("job")), str(each.get("job")))
+        service = services.setdefault(name, {"success": "", "failed": "", "error": ""})
+        when = _when(str(each.get("time", "")))
+        if each.get("status") == "done":
+            service["success"] = when
+        else:
+            service["failed"] = when
+            service["error"] = str(each.get("error") or each.get("status"))
+    return services
+
+
+def _error(service: Mapping[str, str]) -> str:
+    if not service["failed"]:
+        return "no error"
+    return f"last error {service['failed']}: {service['error']}"
+
+
+def _gates(place: Place) -> dict[str, str]:
+    """Return the reason of each job's last gate, as the worker that runs knows it."""
+    if place.live is None or place.live.worker != "running":
+        return {}
+    try:
+        told = place.live.ask("status", ASK_SECONDS)
+    except WorkerError as error:
+        return {"notes": str(error)}
+    gates = told.get("gates", {}) if isinstance(told, Mapping) else {}
+    return {str(name): str(reason) for name, reason in gates.items()}
+
+
+def _kept(place: Place) -> dict[str, Any]:
+    every = sessions.every(place.project)
+    days = place.settings.memory.keep_days
+    old = sessions.expired(place.project, days, datetime.now(UTC))
+    folder = place.project.folder
+    files = [each for each in folder.rglob("*") if each.is_file()] if folder.is_dir() else []
+    return {
+        "sessions": len(every),
+        "bytes": sum(_bytes(each) for each in files),
+        "keep_days": days,
+        "expired": len(old),
+        "memories": sum(1 for each in files if _memory(each, place.project.memory)),
+    }
+
+
+def _aging(kept: Mapping[str, Any]) -> str:
+    text = f"each goes {kept['keep_days']} days after its last turn"
+    return f"{text} ({kept['expired']} are due)" if kept["expired"] else text
+
+
+def _memory(path: Path, folder: Path) -> bool:
+    inside = path.is_relative_to(folder) and path.suffix == ".md"
+    return inside and not path.name.startswith((".", "MEMORY"))
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        # gone meanwhile: a temporary file, as a rule
+        return 0
+
+
+def _files(place: Place, folder: SessionFolder | None) -> dict[str, str]:
+    found = {"home": str(place.home), "project": str(place.project.folder)}
+    if folder is not None:
+        found |= {"notes": str(folder.notes), "transcript": str(folder.transcript)}
+    return found
+
+
+def _when(time: str) -> str:
+    return f"{time[:19].replace('T', ' ')} UTC" if time else ""
+
+
+STATUS = Command("status", "show what runs, what ran last and where it all lies", _status, (JSON,))

@@ -1,0 +1,119 @@
+"""Changed config files, taken over without a restart.
+
+IPython reads its files once, when it starts. After a turn, and when a command is called, the
+times of those files are compared; a file that changed is read again and what it says
+differently is set. After a turn that happens on a thread of its own, which sleeps otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ipymemory.config import CLASSES, Settings, read_config_files
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 2.0
+"""Least time between two looks after a turn: a Run All must not cost a look for every cell."""
+
+_Stamp = tuple[int, int] | None
+
+
+class ConfigWatch:
+    """Watches `files`, the least important first, and keeps `settings` as they say.
+
+    `config` is what held when the kernel started and `flags` what its command line set, which
+    goes above every file. `refused` holds a sentence for each value that was not taken.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        settings: Settings,
+        config: dict[str, Any],
+        flags: dict[str, Any],
+    ) -> None:
+        self.refused: tuple[str, ...] = ()
+        self._files = tuple(files)
+        self._settings = settings
+        self._flags = flags
+        self._before = self._own(config)
+        self._stamps = self._look()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._next = 0.0
+
+    def nudge(self) -> None:
+        """Look soon, on the watch's own thread. Costs a microsecond; does nothing after a fork."""
+        now = time.monotonic()
+        if now < self._next or not self._files or self._closed or os.getpid() != self._pid:
+            return
+        self._next = now + EVERY_SECONDS
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ipymemory-config", daemon=True)
+            self._thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+            self._thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+            self._thread.start()
+        self._wake.set()
+
+    def check(self) -> None:
+        """Look now; take over what changed."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            stamps = self._look()
+            if stamps == self._stamps:
+                return
+            self._stamps = stamps
+            config, failed = read_config_files(self._files)
+            if failed:
+                self.refused = failed
+                return
+            now = self._own(config)
+            self.refused = self._settings.take(now, self._before)
+            self._before = now
+
+    def close(self) -> None:
+        """End the thread; returns at once."""
+        self._closed = True
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._closed:
+                return
+            try:
+                self.check()
+            except Exception:
+                log.exception("the config files could not be looked at")
+
+    def _look(self) -> tuple[_Stamp, ...]:
+        return tuple(map(_stamp, self._files))
+
+    def _own(self, config: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return our sections of `config` without what the command line set."""
+        own: dict[str, dict[str, Any]] = {}
+        for each in CLASSES:
+            flags = self._flags.get(each.__name__, {})
+            values = dict(config.get(each.__name__, {}))
+            own[each.__name__] = {k: v for k, v in values.items() if k not in flags}
+        return own
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,135 @@
+"""Wiring: what loading turns on, and unloading turns off.
+
+Everything that is put into the shell hangs on one `Extension`, which is kept on the shell
+itself: ``%reload_ext`` runs the package's module anew, and a global there would be a second
+one. Loading writes nothing to the disk and asks no network; it says one line in the cell that
+asked for it, and none when the kernel hook loads it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from ipymemory import greeting, places
+from ipymemory.commands.place import Place
+from ipymemory.config import Settings
+from ipymemory.config_watch import ConfigWatch
+from ipymemory.errors import IpymemoryError
+from ipymemory.host import config_files, flags
+from ipymemory.identity import identity, working_folder
+from ipymemory.live import LiveSession
+from ipymemory.magics import PREFIX, MemoryMagics, answer, without_private
+
+log = logging.getLogger(__name__)
+
+ATTRIBUTE = "_ipymemory"
+"""Where the shell keeps what was loaded into it."""
+
+
+def load(shell: Any) -> None:
+    """Turn everything on and say one line; for ``%load_ext``. Does nothing a second time."""
+    if getattr(shell, ATTRIBUTE, None) is not None:
+        return
+    try:
+        extension = Extension(shell)
+        line = extension.greeting()
+    except IpymemoryError as error:
+        raise UsageError(f"ipymemory was not loaded. {error}") from None
+    extension.install()
+    sys.stdout.write("\n".join((line, *extension.refused)) + "\n")
+
+
+def load_quietly(shell: Any) -> None:
+    """Turn everything on without a word; for the kernel hook. Never raises."""
+    try:
+        if getattr(shell, ATTRIBUTE, None) is None:
+            Extension(shell).install()
+            shell.extension_manager.loaded.add("ipymemory")
+    except Exception:
+        logging.getLogger("ipymemory").debug("the kernel hook failed", exc_info=True)
+
+
+def unload(shell: Any) -> None:
+    """Take away all that `load` put into the shell, and end the worker."""
+    extension = getattr(shell, ATTRIBUTE, None)
+    if extension is not None:
+        extension.remove()
+
+
+class Extension:
+    """All of it for one shell, from `install` to `remove`. Raises `IpymemoryError` when made."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.settings, self.refused = Settings.read(shell.config)
+        self.home = places.home(self.settings.memory.home)
+        self.watch = ConfigWatch(config_files(shell), self.settings, shell.config, flags(shell))
+        found = identity(shell)
+        self.project = places.project_of(
+            found.notebook or working_folder(),
+            self.home,
+            share_worktrees=self.settings.memory.share_worktrees,
+        )
+        self.live = LiveSession(
+            shell, self.settings, self.project, lambda: identity(shell), self.watch
+        )
+        self.magics: MemoryMagics | None = None
+
+    def greeting(self) -> str:
+        """Return the line for the cell that loads; reads what was left here."""
+        return greeting.line(self.project, identity(self.shell), datetime.now(UTC))
+
+    def install(self) -> None:
+        """Put everything into the shell."""
+        shell = self.shell
+        self.magics = MemoryMagics(shell, self.place)
+        shell.register_magics(self.magics)
+        shell.configurables.extend(self.settings.objects)
+        shell.input_transformers_cleanup.append(without_private)
+        self.live.open()
+        atexit.register(self.live.close)
+        setattr(shell, ATTRIBUTE, self)
+
+    def remove(self) -> None:
+        """Take everything out again."""
+        shell = self.shell
+        atexit.unregister(self.live.close)
+        self.live.close()
+        if without_private in shell.input_transformers_cleanup:
+            shell.input_transformers_cleanup.remove(without_private)
+        for each in self.settings.objects:
+            shell.configurables[:] = [c for c in shell.configurables if c is not each]
+        _take_out(shell, self.magics)
+        delattr(shell, ATTRIBUTE)
+
+    def place(self) -> Place:
+        """Return where a command is called just now."""
+        self.watch.check()
+        return Place(
+            self.settings,
+            self.home,
+            self.project,
+            ask=answer,
+            prefix=PREFIX,
+            folder=self.live.folder,
+            live=self.live,
+            problems=self.refused,
+        )
+
+
+def _take_out(shell: Any, magics: MemoryMagics | None) -> None:
+    """Undo ``register_magics``; IPython has no call for it. A magic that somebody put over ours
+    meanwhile stays."""
+    manager = shell.magics_manager
+    for table in manager.magics.values():
+        for name, function in list(table.items()):
+            if magics is not None and getattr(function, "__self__", None) is magics:
+                del table[name]
+    if manager.registry.get(MemoryMagics.__name__) is magics:
+        del manager.registry[MemoryMagics.__name__]

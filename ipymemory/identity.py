@@ -1,0 +1,61 @@
+"""Which notebook this is, as far as the frontend lets a kernel know.
+
+A server tells the path in the environment and in the namespace, VS Code in a name of its own,
+nbclient and a terminal not at all; then the working folder says at least which project. The
+path of a server stays what it was when the kernel began, also after a renaming, so the file's
+inode goes with it: a save keeps it and a renaming too.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ipymemory.sessions import Identity
+
+_NAMES = ("__vsc_ipynb_file__", "__session__")
+_VARIABLE = "JPY_SESSION_NAME"
+
+
+def identity(shell: Any) -> Identity:
+    """Return who `shell` works for. Reads the environment and one `stat`; never raises."""
+    notebook = _notebook(shell)
+    kernel = getattr(shell, "kernel", None)
+    connection = getattr(getattr(kernel, "parent", None), "connection_file", "") or ""
+    return Identity(
+        notebook=notebook,
+        inode=_inode(notebook),
+        connection=Path(str(connection)).name,
+        terminal=kernel is None,
+    )
+
+
+def working_folder() -> Path:
+    """Return the folder the process works in, the home folder where that one is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path.home()
+
+
+def _notebook(shell: Any) -> Path | None:
+    """Return the notebook's absolute path. A console's session has a name and no file."""
+    told = [shell.user_ns.get(name) for name in _NAMES]
+    for each in (*told, os.environ.get(_VARIABLE)):
+        if not isinstance(each, str) or not each:
+            continue
+        path = Path(each)
+        if path.is_absolute() and (path.suffix == ".ipynb" or path.is_file()):
+            return path
+    return None
+
+
+def _inode(path: Path | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_ino else None

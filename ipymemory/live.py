@@ -1,0 +1,180 @@
+"""A session that is being recorded in this process: recorder, worker and settings together.
+
+Loading makes one `LiveSession` a shell. Nothing is on disk until the first turn: then the
+session is claimed, the transcript begun, and the worker hears of it. What goes wrong here is
+kept for ``%memory status`` and logged beside the transcript; nothing of it reaches a cell.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from ipymemory import processes, sessions
+from ipymemory.client import Client
+from ipymemory.config import Settings
+from ipymemory.config_watch import ConfigWatch
+from ipymemory.errors import IpymemoryError, WorkerError
+from ipymemory.places import Project, SessionFolder
+from ipymemory.problems import Problems
+from ipymemory.recorder import Recorder
+from ipymemory.redaction import Masker
+from ipymemory.sessions import Identity
+from ipymemory.transcript import TranscriptWriter
+from ipymemory.turns import new_id, utc_now
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 1.0
+"""What closing may take: a kernel that shuts down is killed after 2.5 s."""
+
+
+class LiveSession:
+    """Records `shell` from `open` to `close`; is what commands know as ``Live``."""
+
+    def __init__(
+        self,
+        shell: Any,
+        settings: Settings,
+        project: Project,
+        identity: Callable[[], Identity],
+        watch: ConfigWatch,
+    ) -> None:
+        self.settings = settings
+        self.project = project
+        self.watch = watch
+        self.folder: SessionFolder | None = None
+        self._shell = shell
+        self._identity = identity
+        self._problems = Problems()
+        self._writer: TranscriptWriter | None = None
+        self._client: Client | None = None
+        self._pid = os.getpid()
+        self._recorder = self._new_recorder()
+
+    def open(self) -> None:
+        """Begin to record, from the next cell on."""
+        self._problems.install()
+        self._recorder.install()
+        for each in self.settings.objects:
+            each.observe(self._on_setting, names=list(each.trait_names(config=True)))
+
+    def close(self) -> None:
+        """Stop recording and end the worker, within `CLOSE_SECONDS` or so. Never raises.
+
+        In a child that user code forked it does nothing: all of it belongs to the parent.
+        """
+        if os.getpid() != self._pid:
+            return
+        for each in self.settings.objects:
+            each.unobserve_all()
+        self._quietly("the recorder was not taken out", self._recorder.remove)
+        self._quietly("the config files were not let go", self.watch.close)
+        self._quietly("the session was not closed", self._end)
+        self._problems.remove()
+
+    # What commands see.
+
+    @property
+    def paused(self) -> bool:
+        """Whether the user paused the recording."""
+        return self._recorder.paused
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is recorded, or nothing."""
+        return self._recorder.reason
+
+    @property
+    def worker(self) -> str:
+        """The state of the worker process."""
+        return self._client.state if self._client is not None else "not started"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong in this process, the newest last."""
+        worker = self._client.last_error if self._client is not None else ""
+        said = (*self.watch.refused, *self._problems.sentences)
+        return (*said, f"The worker: {worker}") if worker else said
+
+    def pause(self) -> None:
+        """Record nothing from now on."""
+        self._recorder.pause()
+        self.happened("paused")
+
+    def resume(self) -> None:
+        """Record again."""
+        self._recorder.resume()
+        self.happened("resumed")
+
+    def ask(self, name: str, timeout: float, **arguments: Any) -> Any:
+        """Ask the worker, which is started if need be; raises `WorkerError`."""
+        if self._client is None:
+            raise WorkerError(
+                "Nothing is recorded yet, so there is no worker to ask. Run a cell first."
+            )
+        return self._client.ask(name, timeout, **arguments)
+
+    def happened(self, name: str, **details: Any) -> None:
+        """Put an event into the transcript, if one has begun."""
+        if self._writer is None:
+            return
+        try:
+            line = {"type": "event", "id": new_id(), "time": utc_now(), "name": name, **details}
+            self._writer.append(line)
+        except IpymemoryError as error:
+            log.warning("the event %s was not recorded: %s", name, error)
+
+    def let_go(self) -> None:
+        """Close the session's files and end its worker; the next turn begins a new session."""
+        self._recorder.remove()
+        self._end()
+        self._recorder = self._new_recorder()
+        self._recorder.install()
+
+    # What the recorder calls.
+
+    def _new_recorder(self) -> Recorder:
+        return Recorder(self._shell, self._begin, self.settings, self._notify, Masker())
+
+    def _begin(self) -> TranscriptWriter:
+        """Claim the session for the first turn; raises what the recorder shows as its reason."""
+        identity = self._identity()
+        now = datetime.now(UTC)
+        claim = sessions.claim(self.project, identity, now, processes.own())
+        self.folder = claim.folder
+        self._problems.file = claim.folder.path / "kernel.log"
+        self._writer = TranscriptWriter(claim.folder, claim.record.id)
+        self._client = Client(claim.folder, self.project, self.settings)
+        self.happened("restarted" if claim.continued else "loaded", kernel=claim.generation)
+        return self._writer
+
+    def _notify(self, what: str) -> None:
+        """Hand on that something was recorded; must not block and does not raise."""
+        if self._client is not None:
+            self._client.hint()
+        if what == "end":
+            self.watch.nudge()
+
+    def _on_setting(self, change: Any) -> None:
+        if self._client is not None:
+            self._client.configure(self.settings)
+
+    def _end(self) -> None:
+        client, writer, folder = self._client, self._writer, self.folder
+        self._client = self._writer = self.folder = self._problems.file = None
+        if client is not None:
+            client.close(CLOSE_SECONDS)
+        if writer is not None:
+            writer.close()
+        if folder is not None:
+            sessions.release(folder)
+
+    def _quietly(self, what: str, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception:
+            log.exception("%s", what)

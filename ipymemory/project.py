@@ -1,0 +1,108 @@
+"""What `ipymemory.open` gives: a project's sessions and notes, read from disk, without IPython."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ipymemory import markdown, places, sessions
+from ipymemory.config import Settings, read_config_files
+from ipymemory.config_files import config_files
+from ipymemory.markdown import Section
+from ipymemory.places import Project, SessionFolder
+from ipymemory.sessions import SessionRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The notes of one session as they stand on disk; empty when there are none yet."""
+
+    path: Path
+    text: str
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections in order."""
+        return markdown.sections(self.text)
+
+    def section(self, name: str) -> Section | None:
+        """Return the section called `name`, whatever its case, or None."""
+        return markdown.section(self.text, name)
+
+    def _repr_markdown_(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One session: what is on record of it, and its notes."""
+
+    folder: SessionFolder
+    record: SessionRecord
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.record.id
+
+    @property
+    def notes(self) -> Notes:
+        """The notes as they stand now."""
+        path = self.folder.notes
+        try:
+            return Notes(path, path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return Notes(path, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The sessions of a project, newest first; iterating reads the disk anew."""
+
+    project: Project
+
+    def __iter__(self) -> Iterator[Session]:
+        return (Session(folder, record) for record, folder in sessions.every(self.project))
+
+    def latest(self) -> Session | None:
+        """Return the session whose last turn is the newest, or None."""
+        return next(iter(self), None)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProject:
+    """A project: `root`, the folder it is, and `folder`, where its memory lies."""
+
+    place: Project
+    settings: Settings
+
+    @property
+    def root(self) -> Path:
+        """The project's own folder."""
+        return self.place.root
+
+    @property
+    def folder(self) -> Path:
+        """Where everything about the project is kept."""
+        return self.place.folder
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of the project."""
+        return Sessions(self.place)
+
+
+def open_project(path: str | os.PathLike[str]) -> OpenProject:
+    """Return the project that `path` lies in, by the settings of the command line.
+
+    A setting that is refused has its default; ``ipymemory doctor`` tells. Writes nothing.
+    """
+    config, _ = read_config_files(config_files())
+    settings, _ = Settings.read(config)
+    home = places.home(settings.memory.home)
+    project = places.project_of(
+        Path(path).expanduser().absolute(), home, share_worktrees=settings.memory.share_worktrees
+    )
+    return OpenProject(project, settings)
