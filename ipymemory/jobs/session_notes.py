@@ -115,6 +115,8 @@ class _Update:
         self.standing = context.history.standing(self.path)
         self.base = self.template
         self.base, self.through = self.find_base()
+        # One object for the request and for the base: an engine works it out once.
+        self.material = self.material_of(entries)
         self.turns = [each.id for each in entries if each.id > self.through or each.id in changed]
 
     async def run(self, force: bool) -> Outcome:
@@ -136,7 +138,7 @@ class _Update:
         run = context.history.begin(JOB, context.model.name, reason, self.turns, context.folder.id)
         outcome = await run_agent(
             context.model,
-            Request("", (Message("user", prompt),), (tool.spec,), self.material(self.entries)),
+            Request("", (Message("user", prompt),), (tool.spec,), self.material),
             {tool.spec.name: tool},
             OnlyFile(self.path),
             run,
@@ -183,7 +185,7 @@ class _Update:
             )
         return text.replace("\r\n", "\n") if carriage_returns(text) else text
 
-    def material(self, entries: tuple[Entry, ...]) -> NotesMaterial:
+    def material_of(self, entries: tuple[Entry, ...]) -> NotesMaterial:
         """Return what the engine works from."""
         limits = self.context.settings.session_notes
         return NotesMaterial(
@@ -240,14 +242,14 @@ class _Update:
         model = self.context.model
         if not isinstance(model, _Writes):
             return ""
-        return model.written(self.material(tuple(e for e in self.entries if e.id <= through)))
+        return model.written(self.material_of(tuple(e for e in self.entries if e.id <= through)))
 
     def write_base(self, outcome: Outcome) -> None:
         """Write the base that belongs to the notes as they are now."""
         model = self.context.model
         if not isinstance(model, _Writes):
             return
-        base = model.written(self.material(self.entries))
+        base = model.written(self.material)
         if outcome.status != "done" or outcome.refused:
             with Held(self.path) as held:
                 after = (held.read(MOST_BYTES) or b"").decode("utf-8", "replace")
