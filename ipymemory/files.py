@@ -1,0 +1,114 @@
+"""Whole files and private folders: a write is there as a whole or not at all.
+
+A file is written beside its place under a name that begins with a dot, flushed to the disk and
+moved over the old one. Files are 0600 and folders 0700, as far as the system knows such modes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ipymemory.errors import FormatError, PlaceError
+
+_REPLACE_TRIES = 20
+_REPLACE_WAIT = 0.05
+"""Seconds between tries: on Windows a virus scanner or an editor may hold the file for a moment."""
+
+
+def make_folder(path: Path) -> Path:
+    """Return `path`, a folder that is there now, with mode 0700 if it was made here.
+
+    Raises `PlaceError`.
+    """
+    try:
+        if not path.is_dir():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise PlaceError(
+            f"The folder {path} cannot be made: {error.strerror or error}. Mend its permissions, "
+            "or set IPYMEMORY_HOME to a folder that can be written."
+        ) from error
+    return path
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Put `data` at `path`, whole or not at all; the folder is made if needed.
+
+    Nothing temporary stays behind, also when it fails. Raises `PlaceError`.
+    """
+    make_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            _replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise PlaceError(
+            f"{path} cannot be written: {error.strerror or error}. Free some space or mend the "
+            "permissions; what was there before is untouched."
+        ) from error
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the object in the file, or None where there is no file.
+
+    Raises `FormatError` when it holds something else, `PlaceError` when it cannot be read.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PlaceError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise FormatError(
+            f"{path} is not valid JSON ({error}). It is left as it is; mend it or move it away."
+        ) from error
+    if not isinstance(value, dict):
+        raise FormatError(f"{path} holds no JSON object. Mend it or move it away.")
+    return value
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Put `value` at `path` as indented JSON; raises `PlaceError`."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    write_atomic(path, text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in `folder` on the disk itself, where the system lets one."""
+    if os.name == "nt":
+        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _replace(source: Path, target: Path) -> None:
+    for _ in range(_REPLACE_TRIES if os.name == "nt" else 0):
+        try:
+            source.replace(target)
+        except PermissionError:
+            time.sleep(_REPLACE_WAIT)
+        else:
+            return
+    source.replace(target)
