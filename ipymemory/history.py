@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -180,6 +180,15 @@ class History:
                 with contextlib.suppress(HistoryError):
                     return self.images.get(each.before)
         return None
+
+    def forget(self, sessions: Iterable[str]) -> None:
+        """Drop all that is on record of `sessions`, images included; for ``purge``.
+
+        Raises `HistoryError`, `PlaceError`.
+        """
+        if self.log.path.exists():
+            with self.locked():
+                self.log.forget(frozenset(sessions), self.images)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,8 @@ class _State:
     runs: dict[str, RunEntry] = field(default_factory=dict)
     events: list[_Event] = field(default_factory=list)
     left_out: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    known: list[RunEntry] | None = None
+    """What `HistoryLog.runs` made of the lines, until there are more."""
     newer: bool = False
     offset: int = 0
     file: int = 0
@@ -128,24 +130,34 @@ class HistoryLog:
     def runs(self) -> list[RunEntry]:
         """Return every run that is on record, oldest first, with its writes."""
         state = self._read()
+        if state.known is not None:
+            return state.known
         writes: dict[str, dict[str, Write]] = {}
         for event in self._landed(state):
             found = writes.setdefault(event.run, {})
             first = found.get(event.key)
+            path = self._base / event.key if first is None else first.path
             before = event.before if first is None else first.before
-            path = self._base / event.key
             found[event.key] = Write(path, before, event.after, event.size)
-        runs = {
-            each.id: replace(each, writes=tuple(writes.get(each.id, {}).values()))
-            for each in state.runs.values()
-        }
         # Later undos come later in the log: going backwards, an undo's own fate is known first.
         undone: dict[str, str] = {}
-        for each in reversed(runs.values()):
-            complete = len(each.writes) >= each.planned
+        for each in reversed(state.runs.values()):
+            complete = len(writes.get(each.id, ())) >= each.planned
             if each.undoes and complete and each.id not in undone:
                 undone.setdefault(each.undoes, each.id)
-        return [replace(each, undone_by=undone.get(each.id, "")) for each in runs.values()]
+        known = [
+            replace(
+                each,
+                writes=tuple(writes.get(each.id, {}).values()),
+                undone_by=undone.get(each.id, ""),
+            )
+            for each in state.runs.values()
+        ]
+        last = {event.key: event for event in state.events}
+        if all(event.done for event in last.values()):
+            # Else the file itself tells whether its last write was made, and is asked each time.
+            state.known = known
+        return known
 
     def left_out(self, job: str, session: str) -> frozenset[str]:
         """Return the turns of undone runs that are no longer kept."""
@@ -183,6 +195,25 @@ class HistoryLog:
         for each in runs:
             if each.id in drop and each.undone_by and each.turns:
                 left_out.setdefault((each.job, each.session), set()).update(each.turns)
+        self._rewrite(drop, left_out, images)
+
+    def forget(self, sessions: Set[str], images: Images) -> None:
+        """Drop every run of `sessions`, their undone turns, and images that nothing names then.
+
+        Call it under the lock. Raises `PlaceError`; the log is as it was then.
+        """
+        drop = {each.id for each in self.runs() if each.session in sessions}
+        left_out = {
+            name: set(turns)
+            for name, turns in self._state.left_out.items()
+            if name[1] not in sessions
+        }
+        self._rewrite(drop, left_out, images)
+
+    def _rewrite(
+        self, drop: Set[str], left_out: Mapping[tuple[str, str], Set[str]], images: Images
+    ) -> None:
+        """Write the log anew without the runs in `drop`, and with just these turns left out."""
         values, _ = lines.read(self.path)
         kept = [
             value
@@ -212,6 +243,7 @@ class HistoryLog:
             state = self._state = _State(file=found.st_ino)
         if found.st_size > state.offset:
             values, state.offset = lines.read(self.path, state.offset)
+            state.known = None
             for value in values:
                 try:
                     self._take(state, value)
