@@ -132,7 +132,7 @@ def _execute(place: Path) -> str:
 
     path = place / NOTEBOOK
     notebook = _notebook(nbformat.v4)
-    nbformat.write(notebook, path)
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
     specs = place / "kernels"
     _write_spec(specs / KERNEL)
     manager = AsyncKernelManager(
@@ -149,7 +149,7 @@ def _execute(place: Path) -> str:
             f"The demo's kernel failed: {error} What it left lies in {place}."
         ) from error
     finally:
-        nbformat.write(notebook, path)
+        nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
     outputs = next(c for c in notebook.cells if c.source == "%load_ext ipymemory").outputs
     return "".join(each.get("text", "") for each in outputs).strip()
 

@@ -93,13 +93,13 @@ class Extension:
         shell.configurables.extend(self.settings.objects)
         shell.input_transformers_cleanup.append(without_private)
         self.live.open()
-        atexit.register(self.live.close)
+        atexit.register(self.live.at_exit)
         setattr(shell, ATTRIBUTE, self)
 
     def remove(self) -> None:
         """Take everything out again."""
         shell = self.shell
-        atexit.unregister(self.live.close)
+        atexit.unregister(self.live.at_exit)
         self.live.close()
         if without_private in shell.input_transformers_cleanup:
             shell.input_transformers_cleanup.remove(without_private)

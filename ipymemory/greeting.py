@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ipymemory import markdown, processes, sessions
+from ipymemory import markdown, sessions
 from ipymemory.commands.pages import counted
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import Identity
+from ipymemory.turns import Turn
+
+SHORT = 60
+"""Characters shown of the cell in which a kernel died."""
 
 
 def line(project: Project, identity: Identity, now: datetime) -> str:
@@ -18,16 +22,22 @@ def line(project: Project, identity: Identity, now: datetime) -> str:
         f"project {name}, {counted(memories(project), 'memory', 'memories')} yet."
     ]
     found = sessions.find(project, identity, now)
-    if found.folder is not None and found.record is not None:
-        same = found.record.kernel == processes.own()
-        parts.append(f"This notebook was here before: {title(found.folder) or 'no title yet'}.")
-        if same:
-            parts.append("Its session goes on.")
-        else:
-            parts.append("The variables of its last kernel are gone.")
+    if found.folder is not None:
+        what = "terminal" if identity.terminal else "notebook"
+        name = title(found.folder)
+        parts.append(f"This {what} was here before{f': {name}' if name else ''}.")
+        if found.restarted:
+            parts.append("No variable of its last kernel is left.")
         if found.died_in is not None:
-            parts.append(f"Cell {found.died_in.label} was running when that kernel died.")
+            parts.append(f"That kernel died while this cell was running: {_first(found.died_in)}")
     return " ".join(parts)
+
+
+def _first(turn: Turn) -> str:
+    """Return the first line of a cell that holds anything, short enough for a line."""
+    lines = [each.strip() for each in turn.source.splitlines() if each.strip()]
+    text = lines[0] if lines else ""
+    return f"{text[:SHORT]}…" if len(text) > SHORT or len(lines) > 1 else text
 
 
 def memories(project: Project) -> int:

@@ -76,6 +76,16 @@ class LiveSession:
         self._quietly("the session was not closed", self._end)
         self._problems.remove()
 
+    def at_exit(self) -> None:
+        """Close, and own the session no longer: for the end of the kernel, not for unloading.
+
+        A kernel that unloads goes on with its session when it loads again.
+        """
+        folder = self.folder
+        self.close()
+        if folder is not None and os.getpid() == self._pid:
+            self._quietly("the session was not released", lambda: sessions.release(folder))
+
     # What commands see.
 
     @property
@@ -164,14 +174,12 @@ class LiveSession:
             self._client.configure(self.settings)
 
     def _end(self) -> None:
-        client, writer, folder = self._client, self._writer, self.folder
+        client, writer = self._client, self._writer
         self._client = self._writer = self.folder = self._problems.file = None
         if client is not None:
             client.close(CLOSE_SECONDS)
         if writer is not None:
             writer.close()
-        if folder is not None:
-            sessions.release(folder)
 
     def _quietly(self, what: str, step: Callable[[], None]) -> None:
         try:

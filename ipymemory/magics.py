@@ -35,7 +35,9 @@ def show(shell: Any, page: Page) -> None:
 
     markdown = "\n\n".join((page.markdown, *page.warnings))
     text = "\n".join((page.plain, *page.warnings))
-    display({"text/markdown": markdown, "text/plain": text}, raw=True)
+    display(  # type: ignore[no-untyped-call]
+        {"text/markdown": markdown, "text/plain": text}, raw=True
+    )
 
 
 def answer(question: str) -> str | None:
@@ -71,6 +73,8 @@ without_private.has_side_effects = True  # type: ignore[attr-defined]
 class MemoryMagics(Magics):
     """``%memory`` and ``%%private`` for one shell; `place` says where a command is called."""
 
+    shell: Any
+
     def __init__(self, shell: Any, place: Callable[[], Place]) -> None:
         """Serve `shell`."""
         super().__init__(shell)
@@ -79,7 +83,7 @@ class MemoryMagics(Magics):
     @line_magic
     def memory(self, line: str) -> None:
         """Show and steer the memory of this notebook."""
-        from IPython.utils.process import arg_split
+        from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
         try:
             page = commands.call(self._place(), arg_split(line, posix=True, strict=False))

@@ -39,6 +39,11 @@ FLOORS = {
 PARTS = {
     "history_log": "history",
     "tables": "excerpts",
+    "screen": "excerpts",
+    "secret_tokens": "redaction",
+    "secret_names": "redaction",
+    "secret_values": "redaction",
+    "secret_forms": "redaction",
     "host": "extension",
     "greeting": "extension",
 }

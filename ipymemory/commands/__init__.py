@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipymemory.commands import calling, diagnosis, helping, modes, notes, removal, runs, status
-from ipymemory.commands import export as exporting
+from ipymemory.commands import calling, helping
+from ipymemory.commands.diagnosis import DOCTOR
+from ipymemory.commands.exporting import EXPORT
+from ipymemory.commands.modes import MODE, PAUSE, RESUME
+from ipymemory.commands.notes import NOTES
 from ipymemory.commands.pages import JSON, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.removal import PURGE
+from ipymemory.commands.runs import DIFF, HISTORY, UNDO
+from ipymemory.commands.status import STATUS
 
 COMMANDS: dict[str, Command] = {
     each.name: each
-    for each in (
-        status.STATUS,
-        notes.NOTES,
-        modes.MODE,
-        modes.PAUSE,
-        modes.RESUME,
-        runs.HISTORY,
-        runs.DIFF,
-        runs.UNDO,
-        diagnosis.DOCTOR,
-        exporting.EXPORT,
-        removal.PURGE,
-    )
+    for each in [
+        *(STATUS, NOTES, MODE, PAUSE, RESUME),
+        *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
+    ]
 }
 COMMANDS["help"] = helping.command(COMMANDS)
 
@@ -40,7 +37,7 @@ def call(place: Place, words: Sequence[str]) -> Page:
     """
     words = list(words)
     if not words:
-        return status.STATUS.run(place, {})
+        return STATUS.run(place, {})
     command = calling.find(COMMANDS, words[0], place.prefix)
     return command.run(place, calling.parse(command, words[1:], place.prefix))
 
