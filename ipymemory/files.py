@@ -22,13 +22,16 @@ _REPLACE_WAIT = 0.05
 
 
 def make_folder(path: Path) -> Path:
-    """Return `path`, a folder that is there now, with mode 0700 if it was made here.
+    """Return `path`, a folder that is there now; what was missing of it is made with mode 0700.
 
     Raises `PlaceError`.
     """
     try:
         if not path.is_dir():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # `parents=True` would make the folders above with the mode of the user's umask.
+            missing = [each for each in (path, *path.parents) if not each.exists()]
+            for each in reversed(missing):
+                each.mkdir(mode=0o700, exist_ok=True)
             path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise PlaceError(

@@ -135,7 +135,7 @@ def find(project: Project, identity: Identity, now: datetime) -> Found:
     for record, folder in every(project):
         if not _same(record, identity):
             continue
-        if _owned(record, folder, now):
+        if owned(record, folder, now):
             continue
         mine = record.kernel == processes.own()
         died = None if mine else last_running(folder.transcript)
@@ -255,7 +255,7 @@ def expired(project: Project, keep_days: int, now: datetime) -> list[SessionFold
     return [
         folder
         for record, folder in every(project)
-        if now - last_active(record, folder) > limit and not _owned(record, folder, now)
+        if now - last_active(record, folder) > limit and not owned(record, folder, now)
     ]
 
 
@@ -275,7 +275,7 @@ def _same(record: SessionRecord, identity: Identity) -> bool:
     )
 
 
-def _owned(record: SessionRecord, folder: SessionFolder, now: datetime) -> bool:
+def owned(record: SessionRecord, folder: SessionFolder, now: datetime) -> bool:
     """Return whether a live process other than this one owns the session."""
     owner = record.kernel
     if owner is None or owner == processes.own():

@@ -38,7 +38,7 @@ def explain(command: Command, prefix: str) -> str:
     if command.details:
         parts += ["", command.details]
     if command.arguments:
-        names = [f"{each.name} {each.value}".strip() for each in command.arguments]
+        names = [each.form.strip("[]") for each in command.arguments]
         width = max(map(len, names))
         parts += [""]
         parts += [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ipymemory import processes, sessions
+from ipymemory import sessions
 from ipymemory.commands.pages import Argument, Arguments, Command, Page, counted, size
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
@@ -36,7 +36,7 @@ class _Plan:
 
 def _purge(place: Place, arguments: Arguments) -> Page:
     plan = _plan(place, arguments["what"], memories=arguments["memories"])
-    if not plan.folders and not plan.everything:
+    if not any(each.is_dir() for each in _targets(place, plan)):
         return Page(f"Nothing to remove: there is no {plan.what}.{_stays(plan)}", {"sessions": []})
     shown = _shown(place, plan)
     if not arguments["yes"]:
@@ -71,36 +71,35 @@ def _plan(place: Place, words: Sequence[str], *, memories: bool) -> _Plan:
             )
         own = (place.folder,) if place.folder and place.folder.path.is_dir() else ()
         return _Plan("transcript of this session", own)
-    every = [(record, folder) for record, folder in sessions.every(place.project)]
-    free = [(r, f) for r, f in every if f == place.folder or not _held(r)]
+    now = datetime.now(UTC)
+    every = sessions.every(place.project)
+    free = [f for record, f in every if f == place.folder or not sessions.owned(record, f, now)]
     busy = len(every) - len(free)
     if what == "project":
-        folders = tuple(folder for _, folder in free)
-        return _Plan("session of this project", folders, busy, not busy, memories)
+        return _Plan("session of this project", tuple(free), busy, not busy, memories)
     match = _OLDER.fullmatch(what)
     if not match:
         raise CommandError(
             f"It is not clear what to remove. The right form is: {place.prefix}purge this session, "
             f"{place.prefix}purge older than 30 days, or {place.prefix}purge project"
         )
-    old = sessions.expired(place.project, int(match[1]), datetime.now(UTC))
-    chosen = {each.id for each in old}
-    folders = tuple(folder for _, folder in free if folder.id in chosen)
-    return _Plan(f"session whose last turn is older than {int(match[1])} days", folders)
+    days = int(match[1])
+    old = sessions.expired(place.project, days, now)
+    return _Plan(f"session whose last turn is older than {days} days", tuple(old))
 
 
-def _held(record: sessions.SessionRecord) -> bool:
-    """Whether a kernel that lives is recording the session."""
-    return record.kernel is not None and processes.alive(record.kernel)
+def _targets(place: Place, plan: _Plan) -> list[Path]:
+    """Return the folders that go as a whole."""
+    project = place.project
+    return [
+        *(each.path for each in plan.folders),
+        *((project.history, project.proposals) if plan.everything else ()),
+        *((project.memory,) if plan.memories else ()),
+    ]
 
 
 def _shown(place: Place, plan: _Plan) -> str:
-    parts = [each.path for each in plan.folders]
-    if plan.everything:
-        parts.append(place.project.history)
-    if plan.memories:
-        parts.append(place.project.memory)
-    total = size(sum(map(_bytes, parts)))
+    total = size(sum(map(_bytes, _targets(place, plan))))
     root = place.project.root
     return f"This removes {_counts(plan)} of {root}, {total}.{_stays(plan)}"
 
@@ -127,15 +126,10 @@ def _bytes(path: Path) -> int:
 def _remove(place: Place, plan: _Plan) -> None:
     if place.live is not None and place.folder in plan.folders:
         place.live.let_go()
-    for folder in plan.folders:
-        _take_away(folder.path)
-    if plan.everything:
-        _take_away(place.project.history)
-        _take_away(place.project.proposals)
-    else:
+    if not plan.everything:
         History(place.project.history).forget([each.id for each in plan.folders])
-    if plan.memories:
-        _take_away(place.project.memory)
+    for path in _targets(place, plan):
+        _take_away(path)
 
 
 def _take_away(path: Path) -> None:

@@ -61,7 +61,7 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
         out.append(
             f"- **{name}** last success {service['success'] or 'none yet'}; {_error(service)}"
         )
-    out += [f"- **Next** {name}: {reason}" for name, reason in data["gates"].items()]
+    out += [f"- **Gate** of the {name}: {reason}" for name, reason in data["gates"].items()]
     if data["worker"]:
         out.append(f"- **Worker** {data['worker']}")
     out += [
@@ -125,9 +125,7 @@ def _services(folder: SessionFolder | None) -> dict[str, dict[str, str]]:
 
 
 def _error(service: Mapping[str, str]) -> str:
-    if not service["failed"]:
-        return "no error"
-    return f"last error {service['failed']}: {service['error']}"
+    return f"{service['failed']}, {service['error']}" if service["failed"] else "none"
 
 
 def _gates(place: Place) -> dict[str, str]:
