@@ -90,9 +90,12 @@ class EditTool:
         # Many small edits must not add up to what one large edit may not do: so the guard sees
         # the text as it was before the run, unless a person has written since.
         original = run.original(path) if run.left(path) == seen else None
-        first = text if original is None else original.decode("utf-8", "replace")
-        if wrong := self._guard(text, after) or self._guard(first, after):
-            raise ToolError(f"{wrong} The file is as it was.")
+        befores = (
+            [text] if original in (None, seen) else [text, original.decode("utf-8", "replace")]
+        )
+        for before in befores:
+            if wrong := self._guard(before, after):
+                raise ToolError(f"{wrong} The file is as it was.")
         run.write(path, data, seen=seen)
         return f"{path.name} was edited."
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,10 +20,11 @@ from typing import Any
 
 import pytest
 
-from ipymemory import markdown
+from ipymemory import markdown, prompts, sessions
 from ipymemory.agent import Outcome
 from ipymemory.config import Settings
 from ipymemory.events import Bus, Event
+from ipymemory.extractive.engine import ExtractiveModel
 from ipymemory.extractive.material import NotesMaterial
 from ipymemory.history import History
 from ipymemory.jobs import session_notes
@@ -313,6 +316,32 @@ def test_each_run_is_in_the_workers_log(place: Place) -> None:
         place.turns[0].id,
     )
     assert line["wrote"] == [str(place.folder.notes)]
+    assert sessions.read(place.folder).notes_through == place.turns[0].id
+
+
+def test_an_update_that_failed_leaves_its_turns_for_the_next(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.cells("one")
+    written = place.model.written
+
+    def broken(material: NotesMaterial) -> str:
+        raise ZeroDivisionError("a fault in the engine")
+
+    place.model.written = broken
+    with caplog.at_level(logging.CRITICAL):
+        outcome = place.cells("two")
+    assert outcome.status == "failed"
+    assert "ZeroDivisionError: a fault in the engine" in outcome.error
+    assert sessions.read(place.folder).notes_through == place.turns[0].id
+    place.folder.notes_base.unlink()
+    with caplog.at_level(logging.CRITICAL):
+        assert place.update([place.turns[1].id]).status == "failed"
+    assert place.events[-1].kind == "failed"
+    place.model.written = written
+    place.update([each.id for each in place.turns])
+    assert place.log == ["- one [1]", "- two [2]"]
+    assert sessions.read(place.folder).notes_through == place.turns[1].id
 
 
 # Undo
@@ -571,3 +600,51 @@ def test_the_base_line_and_its_pattern_agree() -> None:
     match = session_notes._BASE_RUN.match(line)
     assert match is not None
     assert match[1] == "0193abc"
+
+
+# The engine that is built in
+
+
+def cell(n: int) -> str:
+    kinds = (
+        f"import pandas as pd\ndf{n} = pd.read_csv('data{n}.csv')",
+        f"def mean_{n}(rows, scale={n}):\n    '''Return the mean of rows.'''\n    return sum(rows)",
+        f"print('accuracy:', 0.{n})",
+        "# keep the rest of the rows unchanged\n...",
+        f"# TODO: the other columns stay the same\nx{n} = {n}",
+        f"!pip install package{n}",
+    )
+    return kinds[n % len(kinds)]
+
+
+@pytest.mark.spec("S2", "S8", "S13", "L8")
+def test_the_extractive_engine_goes_through_the_same_door(place: Place) -> None:
+    place.model = ExtractiveModel()
+    place.settings.session_notes.section_tokens = 300
+    place.settings.session_notes.total_tokens = 1500
+    for n in range(1, 61):
+        outcome = place.cells(cell(n))
+        assert (outcome.status, outcome.refused) == ("done", 0), outcome.refusals
+        if n == 20:
+            place.folder.notes.write_text(place.notes.rstrip("\n") + "\n- a line by hand\n")
+        if n % 15 == 0:
+            place.history.undo()
+    assert markdown.skeleton(place.notes) == markdown.skeleton(NOTES_TEMPLATE)
+    assert place.notes.count("- a line by hand\n") == 1
+    assert prompts.oversized(place.notes, section_tokens=300, total_tokens=1500) == ""
+    assert "[59]" in place.notes
+    assert not {"[15]", "[30]", "[45]", "[60]"} & set(re.findall(r"\[\d+\]", place.notes))
+    before = place.notes
+    assert place.update(force=True).wrote == ()
+    assert place.notes == before
+
+
+@pytest.mark.spec("S13")
+def test_the_extractive_engine_writes_the_same_in_steps_and_at_once(place: Place) -> None:
+    place.model = ExtractiveModel()
+    for n in range(1, 31):
+        place.cells(cell(n))
+    in_steps = place.notes
+    place.folder.notes.unlink()
+    place.update(force=True)
+    assert place.notes == in_steps

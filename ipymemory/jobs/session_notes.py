@@ -94,9 +94,11 @@ async def update(
         if not fresh and not force:
             return Outcome("done")
         update = _Update(context, kept, fresh)
-    except (IpymemoryError, OSError) as error:
-        outcome = Outcome("failed", error=str(error), run=new_id())
-        context.bus.emit(Event("failed", JOB, outcome.run, outcome.as_dict()))
+    except IpymemoryError as error:
+        outcome = _failed(context, str(error))
+    except Exception as error:  # an engine may be asked for the base here, and fail as it likes
+        log.exception("an update of %s could not begin", context.folder.notes)
+        outcome = _failed(context, f"{type(error).__name__}: {error}"[:500])
     else:
         outcome = await update.run(force)
     _record(context, outcome, entries)
@@ -150,8 +152,8 @@ class _Update:
         if outcome.status == "done" or outcome.wrote:
             try:
                 self.write_base(outcome)
-            except (IpymemoryError, OSError) as error:
-                log.warning("the base of %s was not written: %s", self.path, error)
+            except Exception:  # the notes are written; the next update works the base out anew
+                log.exception("the base of %s was not written", self.path)
         return outcome
 
     def warn(self, text: str) -> None:
@@ -284,6 +286,13 @@ def _landed(old: str, new: str, before: str, after: str) -> str:
 
 def _by_name(text: str) -> dict[str, markdown.Section]:
     return {each.name: each for each in markdown.sections(text)}
+
+
+def _failed(context: Context, error: str) -> Outcome:
+    """Return the outcome of a run that could not begin, after telling of it."""
+    outcome = Outcome("failed", error=error, run=new_id())
+    context.bus.emit(Event("failed", JOB, outcome.run, outcome.as_dict()))
+    return outcome
 
 
 def _record(context: Context, outcome: Outcome, entries: Sequence[Entry]) -> None:
