@@ -119,6 +119,16 @@ def notes_prompt(config_folder: Path, *, notes: str, path: str, sizes: str, warn
     return filled if named or not sizes else f"{filled.rstrip()}\n\n{sizes}"
 
 
+def faults(config_folder: Path) -> list[str]:
+    """Return a sentence for each file of the user's that is passed over, said before or not."""
+    for name in ("template.md", "prompt.md"):
+        _told.pop(config_folder / "session-notes" / name, None)
+    said: list[str] = []
+    notes_template(config_folder, said.append)
+    notes_prompt(config_folder, notes="", path="", sizes="", warn=said.append)
+    return said
+
+
 def oversized(notes: str, *, section_tokens: int, total_tokens: int) -> str:
     """Return the demand to condense, naming each section over its limit and the total over its.
 

@@ -125,11 +125,7 @@ def _notes(place: Place) -> Iterator[Finding]:
 
 
 def _template(place: Place) -> Iterator[Finding]:
-    said: list[str] = []
-    folder = config_folder(place.home)
-    prompts.notes_template(folder, said.append)
-    prompts.notes_prompt(folder, notes="", path="", sizes="", warn=said.append)
-    for sentence in said:
+    for sentence in prompts.faults(config_folder(place.home)):
         what, _, to_do = sentence.partition(". ")
         yield Finding(f"{what}.", to_do)
 

@@ -59,7 +59,8 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
         out.append("- **Session** none yet: it begins with the first cell that runs")
     for name, service in data["services"].items():
         out.append(
-            f"- **{name}** last success {service['success'] or 'none yet'}; {_error(service)}"
+            f"- **{name.capitalize()}** last success: {service['success'] or 'none yet'}, "
+            f"last error: {_error(service)}"
         )
     out += [f"- **Gate** of the {name}: {reason}" for name, reason in data["gates"].items()]
     if data["worker"]:
