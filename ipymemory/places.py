@@ -40,6 +40,11 @@ class Project:
     folder: Path
 
     @property
+    def home(self) -> Path:
+        """The home folder that the project's folder lies in."""
+        return self.folder.parent.parent
+
+    @property
     def record(self) -> Path:
         """``project.json``: the real root, the git remote, when first seen, what was chosen."""
         return self.folder / "project.json"
