@@ -141,7 +141,7 @@ class LiveSession:
     def let_go(self) -> None:
         """Close the session's files and end its worker; the next turn begins a new session."""
         self._recorder.remove()
-        self._end()
+        self._end(drain=False)
         self._recorder = self._new_recorder()
         self._recorder.install()
 
@@ -173,11 +173,11 @@ class LiveSession:
         if self._client is not None:
             self._client.configure(self.settings)
 
-    def _end(self) -> None:
+    def _end(self, *, drain: bool = True) -> None:
         client, writer = self._client, self._writer
         self._client = self._writer = self.folder = self._problems.file = None
         if client is not None:
-            client.close(CLOSE_SECONDS)
+            client.close(CLOSE_SECONDS, drain=drain)
         if writer is not None:
             writer.close()
 

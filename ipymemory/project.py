@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ipymemory import markdown, places, sessions
 from ipymemory.config import Settings, read_config_files
 from ipymemory.config_files import config_files
+from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.markdown import Section
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import SessionRecord
@@ -55,6 +57,27 @@ class Session:
             return Notes(path, path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return Notes(path, "")
+
+
+def update_notes(folder: SessionFolder, project: Project, settings: Settings) -> None:
+    """Bring the notes of a session up to date, gates or not, in this process.
+
+    Raises `CommandError` where a kernel that lives does it itself, `IpymemoryError` when it fails.
+    """
+    import asyncio
+
+    from ipymemory.session import MemorySession
+
+    record = sessions.read(folder)
+    if sessions.owned(record, folder, datetime.now(UTC)):
+        raise CommandError(
+            "A running kernel keeps these notes itself. Type %memory notes --now in its notebook, "
+            "or leave out --now to see them as they are."
+        )
+    session = MemorySession(folder, project, settings)
+    outcome = asyncio.run(session.update_notes(force=True))
+    if outcome.status != "done":
+        raise IpymemoryError(f"The notes were not updated: {outcome.error or outcome.status}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from ipymemory import kernel_hook, markdown, prompts, sessions
@@ -43,7 +44,9 @@ class Finding:
 
 def _doctor(place: Place, arguments: Arguments) -> Page:
     findings = [finding for check in _CHECKS for finding in check(place)]
-    looked = "home, permissions, transcripts, notes, logs, leftovers, settings, hook, versions"
+    looked = (
+        "home, records, permissions, transcripts, notes, logs, leftovers, settings, hook, versions"
+    )
     if not findings:
         return Page(f"Nothing is wrong. Looked at: {looked}.", [])
     lines = [f"{counted(len(findings), 'finding')}. Looked at: {looked}.", ""]
@@ -64,6 +67,21 @@ def _home(place: Place) -> Iterator[Finding]:
             f"The home folder {home} cannot be written.",
             f"Give yourself the right to write {there}, or point IPYMEMORY_HOME elsewhere.",
         )
+
+
+def _records(place: Place) -> Iterator[Finding]:
+    for read in (place.project.properties, *(partial(sessions.read, f) for f in _folders(place))):
+        try:
+            found = read()
+        except IpymemoryError as error:
+            what, _, to_do = str(error).partition(". ")
+            yield Finding(f"{what}.", to_do or "Look at the file.")
+            continue
+        if isinstance(found, sessions.SessionRecord) and found.version > sessions.VERSION:
+            yield Finding(
+                f"Session {found.id} was written by a newer ipymemory and is only read here.",
+                "Type: python -m pip install --upgrade ipymemory",
+            )
 
 
 def _permissions(place: Place) -> Iterator[Finding]:
@@ -209,6 +227,7 @@ def _named(paths: list[Path]) -> str:
 
 _CHECKS = (
     _home,
+    _records,
     _permissions,
     _transcripts,
     _notes,

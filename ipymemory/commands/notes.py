@@ -51,7 +51,7 @@ def _update(place: Place, folder: SessionFolder | None) -> None:
     elif folder is not None:
         from ipymemory.project import update_notes
 
-        update_notes(folder, place.project, place.settings, place.home)
+        update_notes(folder, place.project, place.settings)
 
 
 def _of_file(place: Place, path: Path) -> tuple[str, list[str]]:

@@ -152,13 +152,25 @@ def _kept(place: Place) -> dict[str, Any]:
         "bytes": sum(_bytes(each) for each in files),
         "keep_days": days,
         "expired": len(old),
+        "gone": _gone(place),
         "memories": sum(1 for each in files if _memory(each, place.project.memory)),
     }
 
 
 def _aging(kept: Mapping[str, Any]) -> str:
-    text = f"each goes {kept['keep_days']} days after its last turn"
-    return f"{text} ({kept['expired']} are due)" if kept["expired"] else text
+    parts = [f"each goes {kept['keep_days']} days after its last turn"]
+    if kept["expired"]:
+        parts.append(f"{kept['expired']} are past that and go next")
+    if kept["gone"]:
+        parts.append(f"{counted(kept['gone'], 'session')} went lately")
+    return ", ".join(parts)
+
+
+def _gone(place: Place) -> int:
+    """Return how many sessions went when the project was last looked through."""
+    told = place.project.properties().get("expired")
+    number = told.get("sessions") if isinstance(told, Mapping) else 0
+    return number if isinstance(number, int) else 0
 
 
 def _memory(path: Path, folder: Path) -> bool:
