@@ -1,7 +1,8 @@
-"""Whole files and private folders: a write is there as a whole or not at all.
+"""Whole files, private folders and short locks: a write is there as a whole or not at all.
 
 A file is written beside its place under a name that begins with a dot, flushed to the disk and
 moved over the old one. Files are 0600 and folders 0700, as far as the system knows such modes.
+What is read, changed and written back by several processes is held by a lock meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from ipymemory.errors import FormatError, PlaceError
 _REPLACE_TRIES = 20
 _REPLACE_WAIT = 0.05
 """Seconds between tries: on Windows a virus scanner or an editor may hold the file for a moment."""
+
+LOCK_SECONDS = 3.0
+"""How long a lock is waited for. What is done under one takes some hundredths of a second."""
 
 
 def make_folder(path: Path) -> Path:
@@ -35,7 +40,7 @@ def make_folder(path: Path) -> Path:
             path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise PlaceError(
-            f"The folder {path} cannot be made: {error.strerror or error}. Mend its permissions, "
+            f"The folder {path} cannot be made: {error.strerror or error}. {_mend(error)}, "
             "or set IPYMEMORY_HOME to a folder that can be written."
         ) from error
     return path
@@ -79,7 +84,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise PlaceError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(
             f"{path} is not valid JSON ({error}). It is left as it is; mend it or move it away."
         ) from error
@@ -94,6 +99,38 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_atomic(path, text.encode("utf-8", "backslashreplace") + b"\n")
 
 
+@contextlib.contextmanager
+def locked(path: Path, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Hold the lock file `path`, which stays there, while the block runs.
+
+    Of any number of processes and threads one at a time is let in; the system lets the lock of
+    a process go that was killed. Raises `PlaceError` after `seconds` of waiting.
+    """
+    # Late: it takes 15 ms, and a kernel needs it at its first cell only.
+    from filelock import FileLock, Timeout
+
+    make_folder(path.parent)
+    lock = FileLock(path, timeout=seconds, mode=0o600)
+    try:
+        # Where the system has no such locks a marker is used instead, and a warning of it would
+        # be printed into the cell that runs.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lock.acquire()
+    except Timeout as error:
+        raise PlaceError(
+            f"{path} has been held by another process for {seconds:g} s. Try again; if it is "
+            "still held then, end that process."
+        ) from error
+    except (OSError, NotImplementedError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PlaceError(f"{path} cannot be locked: {reason}. Mend its permissions.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def sync_folder(folder: Path) -> None:
     """Put the names in `folder` on the disk itself, where the system lets one."""
     if os.name == "nt":
@@ -104,6 +141,12 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _mend(error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "Move away the file that stands in its place"
+    return "Mend its permissions"
 
 
 def _replace(source: Path, target: Path) -> None:

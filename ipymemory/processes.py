@@ -1,11 +1,13 @@
 """Which process is meant, also after its number was given to another.
 
 A process id alone is not enough: ids are used again, and after a restart of the machine all of
-them are. So an identity holds the start time, the boot and the host too.
+them are. So an identity holds the start time, the boot and the host too. Linux tells them
+without a clock that somebody may set; elsewhere psutil is asked, which costs an import.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from dataclasses import asdict, dataclass
@@ -14,13 +16,22 @@ from pathlib import Path
 from typing import Any
 
 _SAME_START = 1.0
-"""Seconds by which two readings of one start time may differ: the system counts in ticks from
-the boot, and its idea of when that was may be corrected meanwhile."""
+"""Seconds by which two readings of one start time may differ."""
+
+_SAME_BOOT = 300.0
+"""Seconds by which two readings of one boot may differ where it is a time of day: Windows and
+macOS work it out from the clock, which is corrected meanwhile."""
+
+_LINUX = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """One process on one host since one boot; `started` is in seconds since the epoch."""
+    """One process on one host since one boot.
+
+    `started` is in seconds, on Linux since the boot, elsewhere since the epoch; it is only ever
+    compared. `boot` is a name that the system gave the boot, or its time in seconds.
+    """
 
     pid: int
     started: float
@@ -51,7 +62,7 @@ def own() -> ProcessIdentity:
 
 def alive(identity: ProcessIdentity) -> bool:
     """Return whether that very process runs on this host. One of another host never does."""
-    if (identity.host, identity.boot) != (_host(), _boot()):
+    if identity.host != _host() or not _same_boot(identity.boot, _boot()):
         return False
     started = _started(identity.pid)
     return started is not None and abs(started - identity.started) <= _SAME_START
@@ -64,13 +75,14 @@ def local(identity: ProcessIdentity) -> bool:
 
 def lower_priority() -> None:
     """Let every other process of the machine go first; where that is refused, nothing changes."""
+    if os.name != "nt":
+        with contextlib.suppress(OSError):
+            os.nice(10)
+        return
     import psutil
 
-    try:
-        process = psutil.Process()
-        process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if os.name == "nt" else 10)
-    except (psutil.Error, OSError):
-        return
+    with contextlib.suppress(psutil.Error, OSError):
+        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
 
 
 @cache
@@ -80,14 +92,26 @@ def _identity(pid: int) -> ProcessIdentity:
 
 def _started(pid: int) -> float | None:
     """Return when the process began, None where there is none or it is a zombie."""
+    if _LINUX.exists():
+        return _started_on_linux(pid)
     import psutil
 
     try:
         process = psutil.Process(pid)
-        with process.oneshot():
-            dead = process.status() == psutil.STATUS_ZOMBIE
-            return None if dead else float(process.create_time())
+        dead = process.status() == psutil.STATUS_ZOMBIE
+        return None if dead else float(process.create_time())
     except (psutil.Error, OSError):
+        return None
+
+
+def _started_on_linux(pid: int) -> float | None:
+    """Return the seconds from the boot to the start, by proc(5): ``stat``, fields 3 and 22."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_bytes()
+        # The name of the program comes second, in brackets, and may itself hold brackets.
+        state, *rest = line[line.rindex(b")") + 2 :].split()
+        return None if state in (b"Z", b"X") else int(rest[18]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
         return None
 
 
@@ -95,11 +119,18 @@ def _started(pid: int) -> float | None:
 def _boot() -> str:
     """Return what tells one boot of this machine from another."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return _LINUX.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         import psutil
 
         return f"{psutil.boot_time():.0f}"
+
+
+def _same_boot(one: str, other: str) -> bool:
+    try:
+        return abs(float(one) - float(other)) <= _SAME_BOOT
+    except ValueError:
+        return one == other
 
 
 @cache
