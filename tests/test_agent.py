@@ -104,6 +104,8 @@ def test_a_good_engine_edits_and_ends(room: Room) -> None:
     assert text(room) == "three lines\n"
     assert room.kinds == ["started", "call", "wrote", "call", "wrote", "finished"]
     assert all(each.run == room.run.id and each.job == "notes" for each in room.events)
+    room.path.write_text("a person's\n")
+    assert "+three lines" in History(room.path.parent / "history").diff(), "what it left is kept"
 
 
 def test_the_engine_is_told_what_came_of_its_calls(room: Room) -> None:
@@ -224,10 +226,15 @@ def test_time_is_bounded_while_the_engine_thinks(room: Room) -> None:
                 self.ended = True
             return Reply()
 
-    model = Hanging()
-    outcome = asyncio.run(room.start(model, 10, 0.2))
+    async def start() -> tuple[Outcome, bool]:
+        model = Hanging()
+        outcome = await room.start(model, 10, 0.2)
+        await asyncio.sleep(0)
+        return outcome, model.ended
+
+    outcome, ended = asyncio.run(start())
     assert outcome.status == "out_of_time"
-    assert model.ended
+    assert ended, "the engine does not go on behind our back"
     assert outcome.seconds < 5
 
 

@@ -108,6 +108,25 @@ def test_a_file_swapped_for_a_link_while_it_is_held(folder: Path, tmp_path: Path
     assert (tmp_path / "theirs").read_text() == "theirs"
 
 
+@pytest.mark.spec("L6")
+def test_without_descriptors_the_opened_file_is_checked_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held, "by_descriptor", False)
+    path = folder / "notes.md"
+    path.write_text("ours")
+    (tmp_path / "theirs").write_text("theirs")
+    real = os.open
+
+    def swapping(name: object, flags: int, mode: int = 0o777, **more: object) -> int:
+        return real(tmp_path / "theirs", flags)
+
+    with Held(path) as file:
+        monkeypatch.setattr(os, "open", swapping)
+        with pytest.raises(PlaceError, match="is a link"):
+            file.read()
+
+
 def test_a_pipe_is_no_file_and_is_not_waited_for(folder: Path) -> None:
     make = getattr(os, "mkfifo", os.mkdir)  # Windows has no named pipes in folders
     make(folder / "notes.md")

@@ -99,6 +99,25 @@ def test_each_write_is_logged_before_it_is_made(
     assert seen == [["run", "write"], ["run", "write", "wrote", "write"]]
 
 
+def test_the_log_is_on_the_disk_itself_before_the_write(
+    history: History, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    fsync, replace = os.fsync, held.Held.replace
+
+    def watched(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    def checked(self: held.Held, data: bytes) -> None:
+        assert synced[-1] == (history.folder / "log.jsonl").stat().st_ino
+        replace(self, data)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    monkeypatch.setattr(held.Held, "replace", checked)
+    run_writing(history, notes, "two\n", "three\n")
+
+
 @pytest.mark.spec("L8")
 def test_diff_shows_one_run_also_after_later_ones(history: History, notes: Path) -> None:
     first = run_writing(history, notes, "one\ntwo\n")

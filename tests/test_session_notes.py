@@ -383,6 +383,30 @@ def test_undoing_the_first_run_leaves_its_turns_out_for_good(place: Place) -> No
     assert place.log == ["- three [3]"]
 
 
+@pytest.mark.spec("L8")
+def test_undoing_a_run_that_made_the_notes_again_leaves_all_its_turns_out(place: Place) -> None:
+    place.cells("one")
+    place.cells("two")
+    place.folder.notes.unlink()
+    place.cells("three")
+    assert len(place.log) == 3
+    place.history.undo()
+    assert place.update(force=True).wrote == ()
+    assert place.notes == NOTES_TEMPLATE
+
+
+@pytest.mark.spec("L8")
+def test_a_line_that_was_undone_is_no_line_that_a_person_took_out(place: Place) -> None:
+    place.folder.path.mkdir(parents=True)
+    place.folder.notes.write_text(NOTES_TEMPLATE + "- by hand\n")
+    place.cells("x")
+    place.history.undo()
+    assert place.log == ["- by hand"]
+    place.cells("x")
+    assert place.state == "- last: x"
+    assert place.log == ["- x [2]", "- by hand"]
+
+
 @pytest.mark.spec("L8", "S13")
 def test_undo_keeps_what_a_person_changed_before(place: Place) -> None:
     place.cells("one")
