@@ -34,38 +34,11 @@ _AUTOMAGIC = re.compile(
     r"[ \t]+[^=(\s][^=\n]*|(?:ls|ll|whos|history)[ \t]+-?\w[^=\n]*)$"
 )
 _CELL_MAGIC = re.compile(r"\s*(?P<head>%%(?P<name>[\w.!]+)[^\n]*)(?:\n|\Z)")
-_FOREIGN = frozenset(
-    [
-        "bash",
-        "sh",
-        "zsh",
-        "script",
-        "cmd",
-        "powershell",
-        "system",
-        "sx",
-        "!",
-        "html",
-        "HTML",
-        "javascript",
-        "js",
-        "latex",
-        "svg",
-        "markdown",
-        "perl",
-        "ruby",
-        "R",
-        "sql",
-        "bigquery",
-        "writefile",
-        "file",
-        "cypher",
-        "spark",
-        "graphql",
-        "mermaid",
-    ]
+_FOREIGN = re.compile(
+    r"(?:bash|sh|zsh|script|cmd|powershell|system|sx|!|html|HTML|javascript|js|latex|svg|markdown"
+    r"|perl|ruby|R|sql|bigquery|writefile|file|cypher|spark|graphql|mermaid)\Z"
 )
-_SHELLS = frozenset(["bash", "sh", "zsh", "script", "cmd", "powershell", "system", "sx", "!"])
+_SHELLS = re.compile(r"(?:bash|sh|zsh|script|cmd|powershell|system|sx|!)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +65,9 @@ def take_apart(source: str) -> Cell:
         name = head["name"]
         commands.append(head["head"].strip())
         body = "\n" * source[: head.end()].count("\n") + source[head.end() :]
-        if name in _SHELLS:
+        if _SHELLS.match(name):
             commands += [f"! {line.strip()}" for line in body.splitlines() if _is_command(line)]
-        if name in _FOREIGN:
+        if _FOREIGN.match(name):
             return Cell("", tuple(commands))
     python, found = _without_magics(body)
     commands += found

@@ -93,7 +93,7 @@ def told(change: Change, at: str) -> str:
 
 def _narrow(before: tuple[str, ...], after: tuple[str, ...], at: str) -> Change:
     """Return the line of a hunk that failed, and the one most like it."""
-    if len(before) <= 1 and len(after) <= 2:
+    if len(before) <= 1 and len(after) <= 1:
         return Change(before, after)
     old = next((line for line in before if at and (at in line or line in at)), "")
     old = old or (before[0] if before else "")

@@ -47,7 +47,9 @@ class ExtractiveModel:
     def _texts(self, material: NotesMaterial) -> tuple[str, str]:
         """Return the engine's own text, and that text with what a person changed."""
         if self._last is None or self._last[0] is not material:
-            own = by_hand(material.base, material.notes)
+            # Without a base nobody knows who wrote what, so no room is kept for a person's lines.
+            known = any(each.body.strip() for each in markdown.sections(material.base))
+            own = by_hand(material.base, material.notes) if known else {}
             pure = write_notes(
                 material.entries,
                 material.notebook,
@@ -75,6 +77,12 @@ def edits(material: NotesMaterial, text: str) -> list[ToolCall]:
         if before == after:
             continue
         old, new = markdown.join("", [before]), markdown.join("", [after])
+        if old not in material.notes:
+            # The last line of a file may lack its line feed.
+            old = old.removesuffix("\n")
+        if material.notes.count(old) > 1:
+            # A person's "## Worklog" holds "# Worklog" too; a line of its own does not.
+            old, new = f"\n{old}", f"\n{new}"
         calls.append(
             ToolCall(
                 f"edit-{len(calls) + 1}",

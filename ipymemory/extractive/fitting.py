@@ -12,7 +12,8 @@ from ipymemory import markdown
 from ipymemory.extractive import worklog
 from ipymemory.extractive.material import Line
 from ipymemory.extractive.sections import Lines, lines_of, name_of
-from ipymemory.extractive.story import Story, tell
+from ipymemory.extractive.story import Story
+from ipymemory.extractive.telling import tell
 from ipymemory.extractive.wording import shorten
 from ipymemory.extractive.words import gather
 from ipymemory.turns import Entry

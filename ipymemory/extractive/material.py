@@ -121,6 +121,7 @@ class Facts:
     comments: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     titles: tuple[str, ...] = ()
+    drawn: str = ""
     deleted: tuple[str, ...] = ()
     reads: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
@@ -128,6 +129,7 @@ class Facts:
     lines: tuple[str, ...] = ()
     last: str = ""
     doc: str = ""
+    headline: str = ""
 
 
 @dataclass(frozen=True, slots=True)

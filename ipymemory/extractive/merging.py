@@ -73,7 +73,7 @@ def by_hand(base: str, current: str) -> dict[str, int]:
 def blocks(body: str) -> list[str]:
     """Return a section's content as bullets and lines, each with the indented lines below it."""
     found: list[str] = []
-    lines = [line.rstrip("\r") for line in body.split("\n")]
+    lines = body.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     blank = 0
@@ -120,9 +120,7 @@ def _body(base: str, section: markdown.Section, new: str) -> str:
     last = not section.body.endswith("\n\n") and bool(section.body.strip())
     if not merged:
         return "\n"
-    end = "\n" if last or not new.endswith("\n\n") else "\n\n"
-    text = "\n" + "\n".join(merged) + end
-    return text.replace("\n", "\r\n") if section.header.endswith("\r") else text
+    return "\n" + "\n".join(merged) + ("\n" if last or not new.endswith("\n\n") else "\n\n")
 
 
 def _merged(base: Sequence[str], here: Sequence[str], new: Sequence[str]) -> list[str]:

@@ -14,84 +14,16 @@ from collections.abc import Callable, Mapping
 
 from ipymemory.extractive.material import Expr, FileUse
 
-_READERS = frozenset(
-    [
-        "read_csv",
-        "read_table",
-        "read_parquet",
-        "read_json",
-        "read_excel",
-        "read_pickle",
-        "read_feather",
-        "read_hdf",
-        "read_html",
-        "read_xml",
-        "read_fwf",
-        "read_stata",
-        "read_spss",
-        "read_sas",
-        "read_orc",
-        "read_file",
-        "read_ipc",
-        "scan_csv",
-        "scan_parquet",
-        "scan_ndjson",
-        "read_ndjson",
-        "loadtxt",
-        "genfromtxt",
-        "fromfile",
-        "memmap",
-        "imread",
-        "load_workbook",
-        "load_dataset",
-        "from_pretrained",
-        "open_dataset",
-        "open_zarr",
-        "urlopen",
-        "load",
-        "listdir",
-        "scandir",
-        "connect",
-        "ZipFile",
-    ]
+_READERS = re.compile(
+    r"(?:read_(?:csv|table|parquet|json|excel|pickle|feather|hdf|html|xml|fwf|stata|spss|sas|orc"
+    r"|file|ipc|ndjson)|scan_(?:csv|parquet|ndjson)|loadtxt|genfromtxt|fromfile|memmap|imread"
+    r"|load_(?:workbook|dataset)|from_pretrained|open_(?:dataset|zarr)|urlopen|load|listdir"
+    r"|scandir|connect|ZipFile)\Z"
 )
-_WRITERS = frozenset(
-    [
-        "to_csv",
-        "to_parquet",
-        "to_json",
-        "to_excel",
-        "to_pickle",
-        "to_feather",
-        "to_hdf",
-        "to_html",
-        "to_stata",
-        "to_xml",
-        "to_orc",
-        "to_zarr",
-        "to_netcdf",
-        "to_file",
-        "write_csv",
-        "write_parquet",
-        "write_json",
-        "write_ndjson",
-        "sink_csv",
-        "sink_parquet",
-        "write_html",
-        "write_image",
-        "savefig",
-        "save",
-        "savez",
-        "savez_compressed",
-        "savetxt",
-        "tofile",
-        "dump",
-        "imwrite",
-        "imsave",
-        "save_model",
-        "save_pretrained",
-        "ExcelWriter",
-    ]
+_WRITERS = re.compile(
+    r"(?:to_(?:csv|parquet|json|excel|pickle|feather|hdf|html|stata|xml|orc|zarr|netcdf|file)"
+    r"|write_(?:csv|parquet|json|ndjson|html|image)|sink_(?:csv|parquet)|savefig|savetxt|tofile"
+    r"|save(?:z|z_compressed|_model|_pretrained)?|dump|imwrite|imsave|ExcelWriter)\Z"
 )
 _ON_PATHS: Mapping[str, str] = {
     "read_text": "reads",
@@ -103,35 +35,12 @@ _ON_PATHS: Mapping[str, str] = {
     "write_bytes": "writes",
 }
 _SAME = frozenset(["absolute", "resolve", "expanduser", "as_posix", "as_uri", "__str__"])
-_KEYWORDS = frozenset(
-    [
-        "path",
-        "filename",
-        "fname",
-        "file",
-        "filepath",
-        "filepath_or_buffer",
-        "path_or_buf",
-        "excel_writer",
-        "io",
-    ]
+_KEYWORDS = re.compile(
+    r"(?:path|filename|fname|file|filepath|filepath_or_buffer|path_or_buf|excel_writer|io)\Z"
 )
-_NO_PATHS = frozenset(
-    [
-        "print",
-        "append",
-        "Path",
-        "PurePath",
-        "join",
-        "joinpath",
-        "add_argument",
-        "getenv",
-        "get",
-        "title",
-        "xlabel",
-        "ylabel",
-        "strftime",
-    ]
+_NO_PATHS = re.compile(
+    r"(?:print|append|Path|PurePath|join|joinpath|add_argument|getenv|get|[xy]?label|strftime"
+    r"|(?:set_)?title)\Z"
 )
 _MODE = re.compile(r"[rwaxbtU+]{1,4}\Z")
 _LOOKS = re.compile(
@@ -200,7 +109,7 @@ def file_use(
     """Return the file that `call` takes, or None when it takes none that can be told."""
     func = call.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    if not name or name in _NO_PATHS:
+    if not name or _NO_PATHS.match(name):
         return None
     by = text(func) if isinstance(func, ast.Name) or _is_dotted(func) else name
     if name == "open":
@@ -212,9 +121,9 @@ def file_use(
         if name in ("glob", "rglob") and call.args:
             path = Expr("join", parts=(path, expression(call.args[0], text, local)))
         return FileUse("reads" if _ON_PATHS[name] == "reads" else "writes", path, name)
-    if name in _READERS:
+    if _READERS.match(name):
         return _taken(call, "reads", by, name != "load" and name != "connect", text, local)
-    if name in _WRITERS:
+    if _WRITERS.match(name):
         return _taken(call, "writes", by, True, text, local)
     verb = _verb(name)
     return _taken(call, verb, by, False, text, local) if verb else _named(call, by, text, local)
@@ -231,8 +140,9 @@ def _expression(
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
             return Expr("text", node.value)
-        if type(node.value) is int:
-            return Expr("text", text(node))
+        written = text(node)
+        if type(node.value) in (int, float) and repr(node.value) == written:
+            return Expr("text", written)
     elif isinstance(node, ast.Name):
         return Expr("code" if node.id in local else "name", node.id)
     elif isinstance(node, ast.JoinedStr):
@@ -242,19 +152,19 @@ def _expression(
             return inner(node.value)
         return Expr("code", text(node.value))
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Add):
-        kind = "join" if isinstance(node.op, ast.Div) else "add"
-        return Expr(kind, parts=(inner(node.left), inner(node.right)))
+        parts = (inner(node.left), inner(node.right))
+        return Expr("join" if isinstance(node.op, ast.Div) else "add", parts=parts)
     elif isinstance(node, ast.Call):
         func = node.func
         name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
         plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
         if plain and node.args and name in ("Path", "PurePath", "PosixPath", "join", "joinpath"):
-            parts = tuple(inner(each) for each in node.args)
+            given = tuple(inner(each) for each in node.args)
             if name == "joinpath" and isinstance(func, ast.Attribute):
-                parts = (inner(func.value), *parts)
+                given = (inner(func.value), *given)
             elif name == "join" and not text(func).endswith("path.join"):
                 return Expr("code", text(node))
-            return Expr("join", parts=parts)
+            return Expr("join", parts=given)
         if name in ("str", "fspath") and len(node.args) == 1:
             return inner(node.args[0])
         if name in _SAME and isinstance(func, ast.Attribute):
@@ -298,7 +208,7 @@ def _taken(
 
     The second is looked at for what is written only: ``joblib.dump(model, "m.joblib")``.
     """
-    given = [each.value for each in call.keywords if each.arg in _KEYWORDS]
+    given = [each.value for each in call.keywords if each.arg and _KEYWORDS.match(each.arg)]
     two = verb == "writes" and not by.rpartition(".")[2].startswith("to_")
     given += call.args[: 2 if two else 1]
     found = [expression(each, text, local) for each in given]

@@ -20,38 +20,41 @@ _END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[`*_A-ZÀ-ÞА-Я0-9])|(?<
 _LIVING = re.compile(r"(?i)^\s{0,3}#{1,6}\s*magic\s+doc\s*:")
 
 _TASK = re.compile(
-    r"(?i)\b(?:goals?|aims?|objectives?|tasks?|purpose|exercise|assignment|deliverables?|deadline|due"
-    r"|hypothes[ie]s|questions?|we want|i want|wants? to|need to|has to|must|should|we will|we'll"
-    r"|in this notebook|this notebook"
+    r"(?i)\b(?:goals?|aims?|objectives?|tasks?|purpose|exercise|assignment|deliverables?|deadline"
+    r"|due|hypothes[ie]s|questions?|we want|i want|wants? to|need to|has to|must|should|we will"
+    r"|we'll|in this notebook|this notebook"
     r"|ziele?|aufgabe|wollen|möchten?|soll(?:en)?|muss|müssen"
     r"|objectif|tâche|voulons|devons|il faut"
     r"|objetivos?|tarea|queremos|debemos|hay que|tarefa|obiettivo|compito"
     r"|цель|задача|нужно)\b|目标|任务|目的|需要|目標|課題"
 )
 _DECIDED = re.compile(
-    r"(?i)\b(?:decided|decision|we chose|i chose|we choose|chosen|instead of|rather than|going with|go with"
-    r"|from now on|we drop|we keep|i drop|i keep|we use|will use|prefer|settled on"
-    r"|entschieden|entscheidung|stattdessen|ab jetzt|nous avons choisi|décidé|décision|plutôt que"
-    r"|decidimos|decidido|en lugar de|em vez de|decidi|deciso|invece di|besloten|in plaats van"
-    r"|решили|решено|вместо)\b|决定|決め|代わりに"
+    r"(?i)\b(?:decided|decision|we chose|i chose|we choose|chosen|instead of|rather than"
+    r"|going with|go with|from now on|we drop|we keep|i drop|i keep|we use|will use|prefer"
+    r"|settled on"
+    r"|entschieden|entscheidung|stattdessen|ab jetzt"
+    r"|nous avons choisi|décidé|décision|plutôt que"
+    r"|decidimos|decidido|en lugar de|em vez de|decidi|deciso|invece di"
+    r"|besloten|in plaats van|решили|решено|вместо)\b|决定|決め|代わりに"
 )
 _LEARNED = re.compile(
-    r"(?i)\b(?:turns? out|turned out|because|since|never|always|don'?t|do not|must not|avoid|careful|caution"
-    r"|beware|gotcha|lesson|learn(?:ed|t)|reali[sz]ed|found (?:that|out)|shows? that|suggests?|means that"
-    r"|conclu(?:de|sion)|therefore|so that|works? better|better than|worse than|does(?:n'?t| not) work"
-    r"|did(?:n'?t| not) (?:help|work)|no effect|surprising(?:ly)?|important(?:ly)?|remember|confirmed"
-    r"|leak(?:s|age|ed)?|outliers?|the reason|actually|only if|only works?|breaks?|failed"
+    r"(?i)\b(?:turns? out|turned out|because|since|never|always|don'?t|do not|must not|avoid"
+    r"|careful|caution|beware|gotcha|lesson|learn(?:ed|t)|reali[sz]ed|found (?:that|out)"
+    r"|shows? that|suggests?|means that|conclu(?:de|sion)|therefore|so that|works? better"
+    r"|better than|worse than|does(?:n'?t| not) work|did(?:n'?t| not) (?:help|work)|no effect"
+    r"|surprising(?:ly)?|important(?:ly)?|remember|confirmed|leak(?:s|age|ed)?|outliers?"
+    r"|the reason|actually|only if|only works?|breaks?|failed"
     r"|stellt sich heraus|weil|niemals|nie|immer|vorsicht|achtung|wichtig|zeigt,? dass|gelernt"
     r"|il s'avère|parce que|jamais|toujours|attention|important"
     r"|resulta que|porque|nunca|siempre|ojo|cuidado|importante|sempre|atenção|perché|attenzione"
     r"|omdat|blijkt|nooit|altijd|let op"
     r"|потому что|оказалось|никогда|всегда|важно)\b"
-    r"|(?i:\b(?:note|nb|n\.b\.|warning|tip|hinweis|nota|remarque|conclusion|fazit)\s*:)"
+    r"|\b(?:note|nb|n\.b\.|warning|tip|hinweis|nota|remarque|conclusion|fazit)\s*:"
     r"|因为|原来|不要|注意|发现|結果|なぜなら|わかった|分かった"
 )
 _NEXT = re.compile(
-    r"(?i)^\W*(?:next(?: steps?)?|to be done|still to do|open (?:question|point)s?|later|nächste schritte|offen"
-    r"|prochaines? étapes?|próximos? pasos?|下一步)\b\s*[:\-–]?"
+    r"(?i)^\W*(?:next(?: steps?)?|to be done|still to do|open (?:question|point)s?|later"
+    r"|nächste schritte|offen|prochaines? étapes?|próximos? pasos?|下一步)\b\s*[:\-–]?"
 )
 
 
@@ -103,6 +106,12 @@ def told_by(markdown: str) -> Told:
         next=tuple(following),
         unchecked=tuple(unchecked),
     )
+
+
+def without_cue(sentence: str) -> str:
+    """Return a sentence about what comes next without the word that says so."""
+    rest = _NEXT.sub("", sentence, count=1).strip()
+    return rest or sentence
 
 
 def sentences_of(paragraph: str) -> Iterator[str]:

@@ -22,45 +22,13 @@ _METRIC = re.compile(
     rf"[$€£]?(?P<value>{_NUMBER})(?![\w:]|[-/]\d)"
 )
 _KNOWN = re.compile(
-    r"(?i)(?<![\w.])(?P<name>(?:[a-z]+[_ ]){0,2}(?:loss|acc|accuracy|f1|auc|rmse|mae|mse|mape|r2|score|"
-    r"precision|recall|perplexity|bleu|error))\s+(?:is\s+|of\s+)?"
+    r"(?i)(?<![\w.])(?P<name>(?:[a-z]+[_ ]){0,2}(?:loss|acc|accuracy|f1|auc|rmse|mae|mse|mape|r2"
+    r"|score|precision|recall|perplexity|bleu|error))\s+(?:is\s+|of\s+)?"
     rf"(?P<value>{_NUMBER})(?![\w:])"
 )
-_NOISE = frozenset(
-    [
-        "epoch",
-        "epochs",
-        "step",
-        "steps",
-        "iter",
-        "iteration",
-        "iterations",
-        "batch",
-        "it",
-        "eta",
-        "time",
-        "elapsed",
-        "seed",
-        "line",
-        "column",
-        "pid",
-        "size",
-        "port",
-        "at",
-        "id",
-        "index",
-        "fold",
-        "round",
-        "memory",
-        "cell",
-        "in",
-        "out",
-        "item",
-        "max_iter",
-        "year",
-        "width",
-        "height",
-    ]
+_NOISE = re.compile(
+    r"(?i)(?:epochs?|steps?|iter|iterations?|batch|it|eta|time|elapsed|seed|line|column|pid|size"
+    r"|port|at|id|index|fold|round|memory|cell|in|out|item|max_iter|year|width|height)\Z"
 )
 _BAR = re.compile(r"\d+%\s*\||\bit/s\b|\bs/it\b|━{3,}|█{2,}|={8,}>?|\[#+|^\s*\d+/\d+ \[")
 _WARNING = re.compile(r"\b(?P<name>[A-Z]\w*Warning):\s*(?P<text>.*)")
@@ -70,6 +38,9 @@ _OBJECT = re.compile(
 )
 _INSTALLED = re.compile(r"Successfully installed (?P<what>.*)")
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z][\w.\-]*?)-(?P<version>\d[\w.+!]*)(?=\s|$)")
+_FOOT = re.compile(r"(?:Name: .*)?dtype: \w+$|Name: .*, dtype: |Length: \d+")
+_NUMPY = re.compile(r"np\.(?:float|int|uint|bool|str)\w*\((?P<inner>[^()]*)\)$")
+_TIMES = re.compile(r"CPU times: |Wall time: ")
 _TOOK = re.compile(r"(?m)^(?:Wall time: .{1,60}|.{1,60} per loop \(mean.{1,80})$")
 
 
@@ -95,18 +66,21 @@ def said_by(turn: Turn) -> Said:
             warnings += _warnings(lines)
             if _is_warning(lines):
                 continue
-            printed += lines
             for line in lines:
                 for installed in _INSTALLED.finditer(line):
                     versions += [
                         (m["name"], m["version"]) for m in _PACKAGE.finditer(installed["what"])
                     ]
+            lines = [line for line in lines if not _TIMES.match(line)]
             measured = _TOOK.search(text)
             took = clean(measured.group()) if measured else took
+            printed += lines
         elif not _OBJECT.search(text.strip()[:2000]):
             rows = tuple(row.rstrip() for row in text.splitlines() if row.strip())
+            if len(rows) > 2 and _FOOT.match(rows[-1]):
+                rows = rows[:-1]
             if len(rows) == 1:
-                value, table = clean(rows[0]), ()
+                value, table = _bare(clean(rows[0])), ()
             else:
                 value, table = "", rows
     for line in printed:
@@ -124,6 +98,12 @@ def said_by(turn: Turn) -> Said:
         versions=tuple(dict.fromkeys(versions)),
         took=took,
     )
+
+
+def _bare(value: str) -> str:
+    """Return a scalar of numpy's as people read it: ``0.5`` for ``np.float64(0.5)``."""
+    match = _NUMPY.match(value)
+    return match["inner"] if match else value
 
 
 def is_table(rows: tuple[str, ...]) -> bool:
@@ -144,7 +124,7 @@ def _metrics(line: str) -> Iterator[tuple[str, str]]:
     if len(line) > 400 or not has_number(line):
         return
     names = [match["name"].strip() for match in (*_METRIC.finditer(line), *_KNOWN.finditer(line))]
-    told = [name for name in dict.fromkeys(names) if name.split(" ")[0].casefold() not in _NOISE]
+    told = [name for name in dict.fromkeys(names) if not _NOISE.match(name.split(" ")[0])]
     if told:
         yield " ".join(told).casefold(), clean(line)
 

@@ -6,21 +6,20 @@ gives way when a section is too long: ends of old errors go before an error that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
-from ipymemory.extractive import cures, results, worklog
+from ipymemory.extractive import lineage, phrases, prose, results
 from ipymemory.extractive.material import Line
-from ipymemory.extractive.story import Named, Result, Step, Story, Trouble, is_data
+from ipymemory.extractive.story import Result, Step, Story, Trouble
 from ipymemory.extractive.wording import block, code, quote, spans
 from ipymemory.extractive.words import Words, quoted, session_title
 
 _RECENT = 40
 """Steps after which an error nobody came back to is no longer part of the current state."""
-_DULL = frozenset(
-    ["module", "function", "type", "method", "builtin_function_or_method", "NoneType", "Figure"]
-)
-_PLAIN = frozenset(["int", "float", "str", "bool", "Axes", "AxesSubplot", "range", "bytes"])
-_LOOKS = (".head(", ".tail(", ".sample(", ".info(", ".columns", ".dtypes", "display(")
+_LOOKS = re.compile(r"\.(?:head|tail|sample|info)\(|\.(?:columns|dtypes|index)$|^display\(")
+_WRITES = re.compile(r"\.(?:write|to|save)\w*\(")
+_SMALL_TABLE = 12
 
 Lines = list[Line]
 
@@ -39,7 +38,7 @@ def lines_of(story: Story, words: Words, notebook: str) -> dict[str, Lines]:
         "Files and Functions": lambda: _files(story),
         "Workflow": lambda: _workflow(story),
         "Errors & Corrections": lambda: _errors(story),
-        "Codebase and System Documentation": lambda: _codebase(story),
+        "Codebase and System Documentation": lambda: lineage.codebase(story),
         "Learnings": lambda: _learnings(words),
         "Key results": lambda: _key_results(story),
     }
@@ -59,14 +58,17 @@ def _state(story: Story, words: Words) -> Lines:
     open_errors = [story.troubles[index] for index in story.unsolved]
     recent = [each for each in open_errors if len(story.steps) - each.index <= _RECENT]
     for trouble in reversed(recent[-3:]):
-        lines.append(Line(f"- Open: {_error(trouble)}", 9))
+        lines.append(Line(f"- Open: {_error(trouble).removesuffix('; open')}", 9))
     if last.turn.status == "running":
         lines.append(Line(f"- Running, {last.label}: {_source(last)}", 9))
-        done = [step for step in story.steps if step.turn.status != "running"]
-        last = done[-1] if done else last
-    if last.turn.status != "running" and not (recent and recent[-1].step is last):
-        index = max(at for at, step in enumerate(story.steps) if step is last)
-        lines.append(Line(f"- Last, {last.label}: {worklog.phrase(story, index)}", 9))
+    for index in range(len(story.steps) - 1, -1, -1):
+        step = story.steps[index]
+        told = step.turn.status == "running" or any(each.step is step for each in recent[-3:])
+        if not told:
+            # An open error is said above; what came before it still tells where things stand.
+            which = "Last" if step is last else "Last before that"
+            lines.append(Line(f"- {which}, {step.label}: {phrases.phrase(story, index)}", 9))
+            break
     lines += _gone(story)
     lines += _in_memory(story)
     for mark, (label, _) in list(story.marks.items())[-8:]:
@@ -74,7 +76,7 @@ def _state(story: Story, words: Words) -> Lines:
     for text, where in list(words.unchecked.items())[-8:]:
         lines.append(Line(f"- To do: {quote(text, 160)} ({where})", 8))
     for text, where in list(words.next.items())[-5:]:
-        lines.append(Line(f"- Next: {quote(text, 200)} ({where})", 8))
+        lines.append(Line(f"- Next: {quote(prose.without_cue(text), 200)} ({where})", 8))
     return lines
 
 
@@ -94,9 +96,9 @@ def _gone(story: Story) -> Lines:
 def _in_memory(story: Story) -> Lines:
     """Return the names of the living kernel that a next step would build on."""
     shown = [
-        f"{code(named.name)} ({_kind(named)}) {named.label}"
+        f"{code(named.name)} ({lineage.kind(named)}) {named.label}"
         for name, named in story.names.items()
-        if name not in story.lost and named.type and _matters(story, named)
+        if name not in story.lost and named.type and lineage.matters(story, named)
     ]
     return [Line("- In memory: " + ", ".join(shown[-12:]), 6)] if shown else []
 
@@ -170,31 +172,13 @@ def _errors(story: Story) -> Lines:
     return lines
 
 
-def _codebase(story: Story) -> Lines:
-    lines: Lines = []
-    by_cell: dict[str, list[str]] = {}
-    for package, (label, alias, names) in story.packages.items():
-        if _standard(package):
-            continue
-        version = _version(story, package)
-        text = code(package) + (f" {version}" if version else "")
-        text += f" as {code(alias)}" if alias else ""
-        text += f" ({spans(names, 6, 40)})" if names else ""
-        by_cell.setdefault(label, []).append(text)
-    for label, texts in by_cell.items():
-        lines.append(Line(f"- {label} imports {', '.join(texts)}", 8))
-    for package, (version, label) in story.installed.items():
-        if package.casefold().replace("-", "_") not in story.packages:
-            lines.append(Line(f"- {label} installed {code(package)} {version}", 5))
-    for named in story.names.values():
-        if _matters(story, named) and (text := _lineage(story, named)):
-            lines.append(Line(text, 7 if named.columns or named.changed else 5))
-    return lines
-
-
 def _learnings(words: Words) -> Lines:
-    lines = [Line(text, 8) for text in quoted(words.decided, prefix="Decided: ")]
-    return lines + [Line(text, 6) for text in quoted(words.learned)]
+    lines: Lines = []
+    for text, where in words.decided.items():
+        prefix = "" if text.casefold().startswith("deci") else "Decided: "
+        lines += [Line(line, 8) for line in quoted({text: where}, prefix=prefix)]
+    learned = {text: where for text, where in words.learned.items() if text not in words.opening}
+    return lines + [Line(text, 6) for text in quoted(learned)]
 
 
 def _key_results(story: Story) -> Lines:
@@ -203,21 +187,20 @@ def _key_results(story: Story) -> Lines:
     shown: set[tuple[str, str]] = set()
     for result in story.metrics.values():
         shown.add((result.label, result.value))
-        text = f"- {code(result.value, 200)} {result.label}{_before(result)}"
+        text = f"- {code(result.value, 200)} {result.label}{_with(result.note)}{_before(result)}"
         found.append((place.get(result.label, 0), Line(text, 8)))
     for expression, result in story.results.items():
         if (result.label, result.value) in shown or _is_dull(expression, result):
             continue
-        text = f"- {code(expression, 120)} {result.label}"
+        text = f"- {code(expression, 120)} {result.label}{_with(result.note)}"
         if result.value:
             text += f" → {code(result.value, 240)}{_before(result)}"
         else:
-            rows = result.table
-            text += block(rows if len(rows) <= 12 else (*rows[:10], "…"))
-        look = any(each in expression for each in _LOOKS) or expression.isidentifier()
-        weight = 3 if look else 7 if results.has_number(text) else 4
-        if not look or result.value:
-            found.append((place.get(result.label, 0), Line(text, weight)))
+            text += block(result.table)
+        if expression.isidentifier() and len(result.table) > _SMALL_TABLE:
+            continue
+        weight = 7 if results.has_number(text) and not expression.isidentifier() else 4
+        found.append((place.get(result.label, 0), Line(text, weight)))
     for title, (label, call) in story.figures.items():
         name = f"figure {quote(title, 100)}" if title != call else "figure"
         by = f" by {code(call, 100)}" if call else ""
@@ -229,7 +212,13 @@ def _key_results(story: Story) -> Lines:
 def _before(result: Result) -> str:
     if not result.before:
         return ""
-    return "; before " + ", ".join(f"{code(value, 100)} {label}" for value, label in result.before)
+    return "; before " + ", ".join(
+        f"{code(value, 100)} {label}{_with(note)}" for value, label, note in result.before
+    )
+
+
+def _with(note: str) -> str:
+    return f" with {note}" if note else ""
 
 
 def _is_dull(expression: str, result: Result) -> bool:
@@ -237,6 +226,8 @@ def _is_dull(expression: str, result: Result) -> bool:
     return (
         "__version__" in expression
         or ".fit(" in expression
+        or _LOOKS.search(expression) is not None
+        or _WRITES.search(expression) is not None
         or (bool(value) and (value.startswith("<") or len(value) > 400))
     )
 
@@ -270,70 +261,11 @@ def _verb(verb: str) -> str:
     return {"reads": "read", "writes": "written", "names": "named"}[verb]
 
 
-def _kind(named: Named) -> str:
-    return f"{named.type} {named.shape}".strip()
-
-
 def _tells(story: Story, name: str) -> bool:
     named = story.names.get(name)
-    return named is not None and _matters(story, named)
-
-
-def _matters(story: Story, named: Named) -> bool:
-    """Return whether a name is worth a line: data, a model, something made of something."""
-    if named.type in _DULL or not is_data(named.name, story):
-        return False
-    if named.columns or named.changed or named.added or named.shape:
-        return True
-    if named.type in _PLAIN:
-        return False
-    built = named.built
-    return built is not None and "(" in built.expression and len(named.name) > 1
-
-
-def _lineage(story: Story, named: Named) -> str:
-    """Return what a name is and what it was made of; nothing when there is nothing to tell."""
-    built = named.built
-    sources = (
-        [name for name in built.names if is_data(name, story) and name != named.name]
-        if built
-        else []
-    )
-    kind = _kind(named)
-    text = f"- {code(named.name)} {named.label}" + (f" {kind}" if kind else "")
-    if sources:
-        text += " from " + ", ".join(code(name) for name in sources[:5])
-    if built is not None and built.expression:
-        text += f": {code(built.expression, 110)}"
-    if named.columns:
-        text += f"; columns {spans(named.columns, 16, 40)}"
-    if named.added:
-        text += "; set " + ", ".join(f"{code(name, 40)} {label}" for name, label in named.added)
-    for expression, label in named.changed:
-        text += f"; {code(expression, 90)} {label}"
-    return text
-
-
-_ALIASES = {"sklearn": "scikit_learn", "cv2": "opencv_python", "PIL": "pillow", "yaml": "pyyaml"}
-
-
-def _version(story: Story, package: str) -> str:
-    known = story.versions
-    name = package.casefold()
-    return code(known.get(name) or known.get(_ALIASES.get(package, ""), ""), 40).strip("`")
-
-
-def _standard(package: str) -> bool:
-    import sys
-
-    return package in sys.stdlib_module_names
+    return named is not None and lineage.matters(story, named)
 
 
 def _place(id: str) -> int:
     digits = id.rpartition(" ")[2]
     return int(digits) if digits.isdigit() else 0
-
-
-def unsolved(story: Story) -> list[Trouble]:
-    """Return the errors that are open, oldest first."""
-    return [story.troubles[index] for index in story.unsolved]

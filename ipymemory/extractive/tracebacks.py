@@ -16,10 +16,13 @@ from ipymemory.turns import CellError
 _MOST = 20_000
 _FRAME = re.compile(
     r"^[ \t]*(?:Cell |Input )?In ?\[(?P<count>\d+|\*)\], (?:line (?P<line>\d+)|in )(?P<rest>.*)$"
-    r"|^[ \t]*(?:File )?(?P<file><ipython-input-(?P<old>\d+)-|\S*ipykernel_\d+|[^\s:]+:\d+|[^\s]+ in )(?P<tail>.*)$"
+    r"|^[ \t]*(?:File )?(?P<file><ipython-input-(?P<old>\d+)-|\S*ipykernel_\d+"
+    r"|[^\s:]+:\d+|[^\s]+ in )(?P<tail>.*)$"
 )
 _FUNCTION = re.compile(r"\bin (?P<name>[A-Za-z_]\w*)\(")
 _ARROW = re.compile(r"^-{2,}> ?(?P<line>\d+) (?P<text>.*)$")
+_SYNTAX = frozenset(["SyntaxError", "IndentationError", "TabError"])
+_WHERE = re.compile(r" ?\([^()]{0,200}, line \d+\)$")
 _CARET = re.compile(r"^\s*[\^~]+\s*$")
 
 
@@ -38,7 +41,7 @@ def read(error: CellError, source: str, count: int | None) -> Failure:
     Knows IPython's forms since 7.x, and a line number where the code is not quoted.
     """
     name = clean(error.name) or "Error"
-    value = clean(error.value)
+    value = _WHERE.sub("", clean(error.value)) if name in _SYNTAX else clean(error.value)
     traceback = error.traceback[:_MOST]
     if len(error.traceback) > 2 * _MOST:
         traceback += "\n" + error.traceback[-_MOST:]

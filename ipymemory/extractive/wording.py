@@ -8,6 +8,7 @@ a line, a header, a fence, a link, a picture or an HTML tag of its own.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _CONTROL = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
@@ -17,6 +18,10 @@ _LINK = re.compile(r"\[([^\]\n]{1,300})\]\([^)\n]{0,2000}\)")
 _REFERENCE = re.compile(r"\]\s*(?=[(\[:])")
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,500}>|<!--.{0,2000}?-->")
 _SPAN = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+_LEFT_OUT = re.compile(
+    r"(?i)^\W*(?:the |all )?(?:rest|remain|other|existing|previous|unchanged|same|omitted|snip"
+    r"|no changes|as before)"
+)
 _LEADING = re.compile(r"^[\W_]+")
 
 
@@ -41,6 +46,7 @@ def shorten(text: str, limit: int) -> str:
     return head.rstrip() + "…"
 
 
+@lru_cache(maxsize=8000)
 def code(text: str, limit: int = 120) -> str:
     """Return `text` as a code span of at most `limit` characters within; empty for nothing."""
     flat = shorten(clean(text).replace("`", "'"), limit)
@@ -71,6 +77,7 @@ def words(text: str, limit: int = 240) -> str:
     return short + "`" if short.count("`") % 2 else short
 
 
+@lru_cache(maxsize=8000)
 def quote(text: str, limit: int = 240) -> str:
     """Return prose as a quotation; empty for nothing."""
     inner = words(text, limit).strip()
@@ -82,9 +89,19 @@ def title(text: str) -> str:
     return _LEADING.sub("", words(text, 120)).strip()
 
 
-def block(rows: tuple[str, ...]) -> str:
-    """Return rows as an indented code block below a bullet: no fence that text could close."""
-    return "\n\n" + "\n".join("      " + shorten(row.rstrip(), 110) for row in rows)
+def block(rows: tuple[str, ...], most: int = 12) -> str:
+    """Return rows as an indented code block below a bullet: no fence that text could close.
+
+    A row of nothing but dots, or one that says that something is left out, becomes ``⋮``: in the
+    notes such a line would read as if the notes themselves had left it out.
+    """
+    shown: list[str] = []
+    for row in rows if len(rows) <= most else rows[: most - 2]:
+        text = _CONTROL.sub(" ", row.expandtabs(8)).rstrip()
+        shown.append("⋮" if _LEFT_OUT.search(text) or not text.strip(" .…_-") else text)
+    if len(rows) > most:
+        shown.append("⋮")
+    return "\n\n" + "\n".join("      " + shorten(row, 110) for row in shown)
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ipymemory.extractive import prose
+from ipymemory.extractive import prose, sources
 from ipymemory.extractive.story import Story, label_of
 from ipymemory.extractive.wording import code, quote, title
 from ipymemory.turns import Entry, Prose, Turn
@@ -27,6 +27,7 @@ class Words:
     learned: dict[str, str] = field(default_factory=dict)
     next: dict[str, str] = field(default_factory=dict)
     unchecked: dict[str, str] = field(default_factory=dict)
+    told: bool = False
 
 
 def gather(entries: Iterable[Entry], story: Story) -> Words:
@@ -53,6 +54,7 @@ def gather(entries: Iterable[Entry], story: Story) -> Words:
             continue
         where = places[entry.id] or (f"text below {above}" if above else "text")
         told = _told_by(entry.source)
+        words.told = words.told or bool(told.opening)
         for level, text in told.headings:
             words.headings.setdefault(text, where)
             levels.setdefault(text, level)
@@ -78,17 +80,32 @@ def _comments(words: Words, story: Story) -> None:
     first = story.steps[0] if story.steps else None
     if first is not None and first.facts.doc and not words.opening:
         words.opening[first.facts.doc] = first.label
+        words.told = True
     for comment, label in story.comments.items():
-        for sentence in prose.sentences_of(comment):
-            if " " not in sentence or len(sentence.split()) < 4:
-                continue
-            if prose.is_decision(sentence):
-                words.decided.setdefault(sentence, f"comment in {label}")
-            elif prose.is_learning(sentence):
-                words.learned.setdefault(sentence, f"comment in {label}")
-            elif not words.task and not words.opening and label == getattr(first, "label", ""):
-                if prose.is_task(sentence):
-                    words.task[sentence] = f"comment in {label}"
+        for kind, sentence in _sorted(comment):
+            where = f"comment in {label}"
+            if kind == "decided":
+                words.decided.setdefault(sentence, where)
+            elif kind == "learned":
+                words.learned.setdefault(sentence, where)
+            elif not words.told and len(words.opening) < 6:
+                words.opening[sentence] = where
+
+
+@lru_cache(maxsize=8000)
+def _sorted(comment: str) -> tuple[tuple[str, str], ...]:
+    """Return the sentences of a comment, each with what it is: decided, learned or neither."""
+    found: list[tuple[str, str]] = []
+    for sentence in prose.sentences_of(comment):
+        if len(sentence.split()) < 3:
+            continue
+        if prose.is_decision(sentence):
+            found.append(("decided", sentence))
+        elif prose.is_learning(sentence):
+            found.append(("learned", sentence))
+        elif not sources.is_mark(comment):
+            found.append(("", sentence))
+    return tuple(found)
 
 
 def session_title(words: Words, story: Story, notebook: str) -> str:
@@ -97,7 +114,8 @@ def session_title(words: Words, story: Story, notebook: str) -> str:
     Without a title, what it works on: files and names, as they stand in the cells.
     """
     file = title(re.split(r"[\\/]", notebook)[-1]) if notebook else ""
-    found = title(words.title) or title(next(iter(words.opening), ""))
+    opening = next(iter(words.opening), "") if words.told else ""
+    found = title(words.title) or title(opening)
     if found:
         return f"{found} ({file})" if file and file.casefold() != found.casefold() else found
     about = [code(path, 50) for path in list(story.files)[:2]]
