@@ -1,0 +1,340 @@
+"""Secrets out of text, by rule, with what was masked and where.
+
+Everything that goes to disk or to an engine passes here first. Three kinds of rules find a
+secret: tokens that say what they are (`secret_tokens`), values that a name gives away
+(`secret_values`, `secret_names`), and forms such as URLs and key blocks (`secret_forms`).
+Masked, it reads ``[masked: github token]``. Git hashes, UUIDs, base64 images, numbers and code
+stay whole.
+
+A cell's text is masked on the main thread, so that ordinary text must cost next to nothing:
+it is folded to lower case bytes once, and a rule is asked only where a literal of its own
+occurs. From there it looks at a piece of at most 4,000 characters; the pieces begin wherever a
+literal does, overlap as they must, and so miss nothing at their edges, and the work grows with
+the length of the text alone.
+
+A secret that a stream prints in two pieces is found only once they are one text: join first
+(`excerpts`), then mask. `Masker` also remembers what it has masked as somebody's value, and
+what it is told of, and masks it wherever it turns up later.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from ipymemory.secret_names import Mark, judge, secret, worth_learning
+
+__all__ = ["Mark", "Masker", "is_secret_name", "mask", "mask_source", "mask_with_marks"]
+
+log = logging.getLogger(__name__)
+
+_FOLD = bytes(ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256))
+_UNCHECKED = "[masked: text that could not be checked]"
+_MARKER = "[masked: "
+_ROUNDS = 5
+_LEARNED = 200
+"""Values that a `Masker` remembers; the oldest go first."""
+
+
+def mask(text: str) -> str:
+    """Return `text` with its secrets masked. Never raises; masking twice changes nothing more."""
+    return _masked(text, code=False)[0]
+
+
+def mask_with_marks(text: str) -> tuple[str, tuple[Mark, ...]]:
+    """Return `text` masked, and the marks: rule, begin and end of what was masked in `text`."""
+    return _masked(text, code=False)
+
+
+def mask_source(source: str) -> str:
+    """Return a cell's source with its secrets masked; like `mask`, but it knows code.
+
+    ``password = ask()`` is code and stays; ``password = "x"``, ``%env KEY=x`` and a shell line
+    hold values. Cells of another language are read as text.
+    """
+    return _masked(source, code=_is_python(source))[0]
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether whatever `name` holds is secret: ``api_key``, ``DB_PASSWORD``; not ``key``."""
+    judged = judge(name)
+    return judged is not None and judged.strong
+
+
+class Masker:
+    """Masks, and remembers the values it has come to know.
+
+    It may be used by two threads at once and takes no lock, so that a forked child cannot be
+    held up by one.
+    """
+
+    def __init__(self) -> None:
+        self._learned: dict[str, None] = {}
+
+    def learn(self, value: str) -> bool:
+        """Remember `value`, as what was typed into ``getpass``; return whether it is now known.
+
+        A value that is too short or too common to be looked for in other texts is not.
+        """
+        if not worth_learning(value):
+            return False
+        value = value.strip()
+        for form in dict.fromkeys((value, *_forms(value))):
+            self._learned[form] = None
+        while len(self._learned) > _LEARNED:
+            oldest = next(iter(tuple(self._learned)), None)
+            if oldest is None:
+                break
+            self._learned.pop(oldest, None)
+        return True
+
+    def learn_named(self, name: str, value: object) -> bool:
+        """Remember the value of a variable if its name and its looks say that it is secret."""
+        judged = judge(name)
+        if judged is None or not isinstance(value, str) or not secret(judged, value):
+            return False
+        return self.learn(value)
+
+    def mask(self, text: str) -> str:
+        """Return `text` with its secrets masked, learned values too; see the function `mask`."""
+        return self._mask(text, code=False)
+
+    def mask_source(self, source: str) -> str:
+        """Return a cell's source masked, and learn the values it gives to secret names."""
+        return self._mask(source, code=_is_python(source))
+
+    def _mask(self, text: str, *, code: bool) -> str:
+        masked, marks = _masked(text, code=code, learned=tuple(self._learned))
+        for mark in marks:
+            if mark.named and mark.end - mark.start <= 500:
+                self.learn(text[mark.start : mark.end])
+        return masked
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield `value` as other texts may spell it: escaped in a repr or JSON, quoted in a URL."""
+    yield value.encode("unicode_escape").decode("ascii")
+    yield repr(value)[1:-1]
+    yield value.replace("\\", "\\\\").replace('"', '\\"')
+    from urllib.parse import quote, quote_plus
+
+    yield quote(value, safe="")
+    yield quote_plus(value)
+
+
+_CELL = re.compile(r"\s*%%(\w+)")
+_PYTHON_CELLS = [
+    "time",
+    "timeit",
+    "capture",
+    "prun",
+    "python",
+    "python3",
+    "pypy",
+    "private",
+    "memit",
+    "mprun",
+    "lprun",
+    "snakeviz",
+    "debug",
+    "scalene",
+    "cython",
+    "px",
+    "autopx",
+    "ipytest",
+]
+
+
+def _is_python(source: str) -> bool:
+    match = _CELL.match(source)
+    return match is None or match[1] in _PYTHON_CELLS
+
+
+def _masked(
+    text: str, *, code: bool, learned: tuple[str, ...] = ()
+) -> tuple[str, tuple[Mark, ...]]:
+    """Mask until nothing more is found, so that a second time finds nothing either."""
+    try:
+        marks = _found(text, code, learned)
+        if not marks:
+            return text, ()
+        masked = _applied(text, marks)
+        for _ in range(_ROUNDS):
+            more = _found(masked, code, learned)
+            if not more:
+                break
+            marks = _merged((*marks, *_back(more, marks)), text)
+            masked = _applied(text, marks)
+        return masked, marks
+    except Exception:
+        log.exception("a text of %d characters could not be masked", len(text))
+        return _UNCHECKED, (Mark("unchecked", 0, len(text)),)
+
+
+def _applied(text: str, marks: Iterable[Mark]) -> str:
+    parts = []
+    at = 0
+    for mark in marks:
+        parts += [text[at : mark.start], _MARKER, mark.rule, "]"]
+        at = mark.end
+    return "".join([*parts, text[at:]])
+
+
+def _back(found: Iterable[Mark], marks: tuple[Mark, ...]) -> Iterator[Mark]:
+    """Yield marks that were found in the masked text as marks in the text before masking."""
+    places = []  # begin and end of each marker in the masked text, and its mark
+    shift = 0
+    for mark in marks:
+        begin = mark.start + shift
+        length = len(_MARKER) + len(mark.rule) + 1
+        places.append((begin, begin + length, mark))
+        shift += length - (mark.end - mark.start)
+    for each in found:
+        start, end = each.start, each.end
+        before = after = 0
+        inside_start = inside_end = None
+        for begin, stop, mark in places:
+            grown = (stop - begin) - (mark.end - mark.start)
+            if stop <= each.start:
+                before += grown
+            elif begin <= each.start:
+                inside_start = mark.start
+            if stop <= each.end:
+                after += grown
+            elif begin < each.end:
+                inside_end = mark.end
+        start = each.start - before if inside_start is None else inside_start
+        end = each.end - after if inside_end is None else inside_end
+        yield Mark(each.rule, start, end)
+
+
+def _merged(marks: Iterable[Mark], text: str) -> tuple[Mark, ...]:
+    """Return `marks` in order without overlaps; of two that meet, the longer names the rule."""
+    merged: list[Mark] = []
+    for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
+        last = merged[-1] if merged else None
+        if last is None or mark.start >= last.end:
+            merged.append(mark)
+        elif mark.end > last.end:
+            longer = max(last, mark, key=lambda each: each.end - each.start)
+            merged[-1] = Mark(longer.rule, last.start, mark.end, last.named and mark.named)
+    return tuple(mark for mark in merged if text[mark.start : mark.end].strip())
+
+
+def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
+    """Return what is secret in `text`, in order and without overlaps."""
+    marks = list(_rules(text, code))
+    marks += _remembered(text, learned)
+    if not text.isascii() or "\x1b" in text:
+        marks += _disguised(text, code, learned)
+    if not marks:
+        return ()
+    if _MARKER in text:
+        marks = _spared(text, marks)
+    return _merged(marks, text)
+
+
+def _rules(text: str, code: bool) -> Iterator[Mark]:
+    from ipymemory import secret_forms, secret_tokens, secret_values
+
+    raw = text.encode("latin-1", "replace")
+    folded = raw.translate(_FOLD)
+    for start, end in secret_tokens.runs(raw):
+        for rule, begin, stop in secret_tokens.tokens(text, start, end):
+            yield Mark(rule, begin, stop)
+        if secret_tokens.wandb_key(text, start, end):
+            yield Mark("wandb key", start, end)
+    yield from secret_values.named(text, folded, code=code)
+    yield from secret_forms.formed(text, folded)
+
+
+def _remembered(text: str, learned: tuple[str, ...]) -> Iterator[Mark]:
+    """Yield where learned values stand; a short one must not be part of a longer word."""
+    for value in learned:
+        at = text.find(value)
+        while at >= 0:
+            end = at + len(value)
+            alone = not (
+                (value[0].isalnum() and text[at - 1 : at].isalnum())
+                or (value[-1].isalnum() and text[end : end + 1].isalnum())
+            )
+            if alone or len(value) >= 16:
+                yield Mark("secret", at, end)
+            at = text.find(value, end)
+
+
+@cache
+def _dress() -> tuple[re.Pattern[str], dict[int, int]]:
+    """Return what hides a secret without being seen, and letters that only look otherwise."""
+    from ipymemory.screen import CODE
+
+    unseen = re.compile(
+        rf"{CODE}|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+        r"\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]+"
+    )
+    plain = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+    plain |= dict.fromkeys((0xA0, 0x2007, 0x202F, 0x3000), ord(" "))
+    plain |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), ord("'"))
+    plain |= dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F), ord('"'))
+    plain |= dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2212), ord("-"))
+    plain |= {0xFE55: ord(":"), 0xFE66: ord("="), 0xA789: ord(":"), 0x2236: ord(":")}
+    return unseen, plain
+
+
+def _disguised(text: str, code: bool, learned: tuple[str, ...]) -> Iterator[Mark]:
+    """Yield what the rules find once unseen characters, colours and wide letters are gone."""
+    unseen, plain = _dress()
+    pieces: list[str] = []
+    begins: list[int] = []  # where each piece begins in the bare text
+    origins: list[int] = []  # and where in `text`
+    at = length = 0
+    for match in (*unseen.finditer(text), None):
+        stop = match.start() if match else len(text)
+        if stop > at:
+            pieces.append(text[at:stop])
+            begins.append(length)
+            origins.append(at)
+            length += stop - at
+        at = match.end() if match else stop
+    bare = "".join(pieces).translate(plain)
+    if bare == text:
+        return
+    from bisect import bisect_right
+
+    for mark in (*_rules(bare, code), *_remembered(bare, learned)):
+        first = bisect_right(begins, mark.start) - 1
+        last = bisect_right(begins, mark.end - 1) - 1
+        start = origins[first] + mark.start - begins[first]
+        end = origins[last] + mark.end - begins[last]
+        yield Mark(mark.rule, start, end, mark.named)
+
+
+@cache
+def _marker() -> re.Pattern[str]:
+    from ipymemory.secret_tokens import TOKENS
+
+    rules = {rule for rule, _ in TOKENS} | {
+        *("password", "secret", "key", "token", "cookie", "authorization", "url password"),
+        *("webhook", "private key", "bearer token", "wandb key"),
+    }
+    return re.compile(r"\[masked: (?:" + "|".join(sorted(map(re.escape, rules))) + r")\]")
+
+
+def _spared(text: str, marks: Iterable[Mark]) -> list[Mark]:
+    """Return `marks` without what is masked already, cut down to what lies beside it."""
+    markers = [match.span() for match in _marker().finditer(text)]
+    spared = []
+    for mark in marks:
+        if not any(start < mark.end and mark.start < end for start, end in markers):
+            spared.append(mark)
+            continue
+        at = mark.start
+        for start, end in (*markers, (mark.end, mark.end)):
+            if end <= at or (start >= mark.end and start != end):
+                continue
+            if start > at and re.search(r"\w{3}", text[at : min(start, mark.end)]):
+                spared.append(Mark(mark.rule, at, min(start, mark.end), mark.named))
+            at = max(at, end)
+    return spared

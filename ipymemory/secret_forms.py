@@ -1,0 +1,265 @@
+"""Secrets that a form gives away: URLs, key blocks, bearer tokens, known commands, calls."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+from ipymemory.secret_names import Mark, harmless, odd, scrambled
+from ipymemory.secret_values import string_at
+
+_LINE = 2000
+"""Characters of a command that are looked at."""
+
+
+def formed(text: str, folded: bytes) -> Iterator[Mark]:
+    """Yield a mark for every secret in `text` that its surroundings give away.
+
+    `folded` is `text` in lower case, one byte a character.
+    """
+    for literal, find in _FORMS:
+        at = folded.find(literal)
+        while at >= 0:
+            end = at + len(literal)
+            for mark in find(text, at):
+                yield mark
+                end = max(end, mark.end)
+            at = folded.find(literal, end)
+
+
+# URLs
+
+_REST = re.compile(r"[^\s\"'`<>\\|]{0,2000}")
+_HOST = re.compile(r"[\w.-]+(?::\d+)?(?:[/?,#]|$)")
+_WEBHOOK = re.compile(
+    r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/"
+    r"|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks/\d+/"
+    r"|[\w-]+\.webhook\.office\.com/webhookb2/|outlook\.office\.com/webhook/"
+    r"|hooks\.zapier\.com/hooks/catch/\d+/)(?P<secret>[\w/@.-]{8,})"
+)
+
+
+def _url(text: str, at: int) -> Iterator[Mark]:
+    """Find the password in ``scheme://user:password@host``, a token as user, a webhook's path."""
+    start = at + 3
+    match = _REST.match(text, start)
+    rest = match[0] if match else ""
+    if "@" not in rest:
+        hook = _WEBHOOK.match(rest) if "hook" in rest else None
+        if hook is not None:
+            yield Mark("webhook", start + hook.start("secret"), start + hook.end("secret"))
+        return
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    user, colon, _ = rest.partition(":")
+    if "@" in authority:
+        info = authority.rpartition("@")[0]
+        user, colon, password = info.partition(":")
+        if not colon:
+            if len(user) >= 16 and scrambled(user):
+                yield Mark("url password", start, start + len(user))
+            return
+        end = start + len(info)
+    else:
+        # A slash or a hash in the password that nobody escaped: `user:pa/ss@host/db`.
+        if not colon or "@" in user or "/" in user or rest.startswith("["):
+            return
+        end = start + rest.rindex("@")
+        password = text[start + len(user) + 1 : end]
+        number = re.split(r"[/?#]", password, maxsplit=1)[0]
+        if number.isdigit() or not number or not _HOST.match(rest, end - start + 1):
+            return
+    if password and not _template(password):
+        yield Mark("url password", start + len(user) + 1, end, named=True)
+
+
+def _template(value: str) -> bool:
+    return harmless(value, quoted=True) or (value[0] in "{$<%" and value[-1] in "})>%s")
+
+
+# Key blocks
+
+_BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_BLOCK = 20_000
+"""Characters that a private key with its two lines may have; 8192 bits of RSA have 6,400."""
+
+_BREAK = r"(?:\s|\\+[nrt]|\\+(?=\n)|[\"',+>|$#*b()]){0,40}"
+_BODY = re.compile(
+    rf"(?:{_BREAK}(?:[A-Za-z0-9+/=_-]{{20,}}|[A-Z][A-Za-z-]{{2,20}}: ?[^\n\\\"]{{1,80}}))*+"
+    rf"(?:{_BREAK}[A-Za-z0-9+/=]{{1,76}}(?=\s*$|\s*[\"'…\[\\]|\s*\n|-))?"
+)
+_YDOB = re.compile(
+    r"(?:[\s\"',+>|$#*()]|[nrt]\\+){0,40}[A-Za-z0-9+/=]{1,76}"
+    r"(?:(?:[\s\"',+>|$#*b()]|[nrt]\\+){1,40}[A-Za-z0-9+/=]{20,})*+"
+    r"(?:(?:[\s\"',+>|$#*b()]|[nrt]\\+){1,40}[A-Za-z0-9+/=]{1,76}(?=\s|[\"'\[]|$))?"
+)
+
+
+def _key_block(text: str, at: int) -> Iterator[Mark]:
+    """Find a private key in PEM, whole or cut off at either end, its lines broken or escaped."""
+    begin = _around(_BEGIN, text, at)
+    if begin is not None:
+        end = _END.search(text, begin.end(), begin.end() + _BLOCK)
+        again = _BEGIN.search(text, begin.end(), end.start() if end else begin.end() + _BLOCK)
+        if end is not None and again is None:
+            yield Mark("private key", begin.start(), end.end())
+            return
+        body = _BODY.match(text, begin.end(), again.start() if again else begin.end() + _BLOCK)
+        stop = body.end() if body else begin.end()
+        yield Mark("private key", begin.start(), stop)
+        return
+    end = _around(_END, text, at)
+    if end is not None:
+        before = text[max(0, end.start() - _BLOCK) : end.start()][::-1]
+        body = _YDOB.match(before)
+        yield Mark("private key", end.start() - (body.end() if body else 0), end.end())
+
+
+def _around(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str] | None:
+    """Return the match of `pattern` that reaches over `at`."""
+    for match in pattern.finditer(text, max(0, at - 60), at + 40):
+        if match.start() < at < match.end():
+            return match
+    return None
+
+
+# Tokens behind a word
+
+_BEARER = re.compile(r"[ \t]+(?P<token>[\w.~+/=-]{12,})")
+
+
+def _bearer(text: str, at: int) -> Iterator[Mark]:
+    match = _BEARER.match(text, at + 6)
+    if match and odd(match["token"], 12) and not harmless(match["token"]):
+        yield Mark("bearer token", match.start("token"), match.end("token"), named=True)
+
+
+_BASIC = re.compile(r"[ \t]+(?P<token>[A-Za-z0-9+/]{6,}={0,2})(?![\w+/])")
+
+
+def _basic(text: str, at: int) -> Iterator[Mark]:
+    """Find ``Basic`` credentials: base64 of a user, a colon and a password."""
+    match = _BASIC.match(text, at + 5)
+    if match is None:
+        return
+    try:
+        plain = base64.b64decode(match["token"], validate=True).decode()
+    except (binascii.Error, ValueError):
+        return
+    if ":" in plain and plain.isprintable():
+        yield Mark("authorization", match.start("token"), match.end("token"), named=True)
+
+
+# Commands
+
+_WORD = r"(?P<q>[\"']?)(?P<value>[^\s\"'|;&]+|(?<=\")[^\"\n]+|(?<=')[^'\n]+)(?P=q)"
+_USER = re.compile(
+    r"(?<![\w-])(?:-[uU]|--user|--proxy-user)(?:[\"']\s*,\s*|\s+|=|)[\"']?[^\s:\"'\\,=]+:"
+    r"(?P<value>[^\s\"'\\,]+)"
+)
+_MYSQL = re.compile(r"(?<=[\s\"'])-p(?P<q>[\"']?)(?P<value>[^\s\"'|;&<>,]+)(?P=q)")
+_LOGIN_P = re.compile(rf"(?<=[\s\"'])-p(?:[\"']\s*,\s*|\s+|=){_WORD}")
+_LOGIN_TOOLS = re.compile(
+    r"\b(?:docker|podman|nerdctl|helm|oras|az|oc|cf|ibmcloud|buildah|skopeo)\b"
+)
+_PIPED = re.compile(r"\becho\s+(?:-n\s+)?(?P<q>[\"']?)(?P<value>[^\s\"'|$]+)(?P=q)\s*\|\s*$")
+_NETRC = re.compile(r"login\s+\S+\s+password\s+(?P<value>\S+)", re.IGNORECASE)
+_LOGIN_CALL = re.compile(r"login\(\s*")
+_SSHPASS = re.compile(rf"sshpass\s+-p\s*{_WORD}")
+_REDIS = re.compile(rf"redis-cli\b[^\n|;]{{0,200}}?\s(?:-a|--pass)\s+{_WORD}")
+_SQL = re.compile(r"identified\s+by\s+(?:values\s+)?(?P<q>[\"'])(?P<value>[^\"'\n]+)(?P=q)", re.I)
+
+
+def _command(text: str, at: int) -> str:
+    """Return the command from `at` to the end of its line, or of the lines that go on with it."""
+    stop = min(len(text), at + _LINE)
+    end = text.find("\n", at, stop)
+    while end > 0 and text[end - 1] == "\\":
+        end = text.find("\n", end + 1, stop)
+    return text[at : end if end >= 0 else stop]
+
+
+def _values(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Mark]:
+    for match in pattern.finditer(_command(text, at)):
+        value = match["value"]
+        if not _template(value) and value != "-":
+            yield Mark("password", at + match.start("value"), at + match.end("value"), named=True)
+
+
+def _curl(text: str, at: int) -> Iterator[Mark]:
+    yield from _values(_USER, text, at)
+
+
+def _mysql(text: str, at: int) -> Iterator[Mark]:
+    yield from _values(_MYSQL, text, at)
+
+
+def _sshpass(text: str, at: int) -> Iterator[Mark]:
+    yield from _values(_SSHPASS, text, at)
+
+
+def _redis(text: str, at: int) -> Iterator[Mark]:
+    yield from _values(_REDIS, text, at)
+
+
+def _sql(text: str, at: int) -> Iterator[Mark]:
+    yield from _values(_SQL, text, at)
+
+
+def _login(text: str, at: int) -> Iterator[Mark]:
+    """Find what follows ``login``: ``docker login -p x``, a line of .netrc, ``login("u", "x")``."""
+    line = max(text.rfind("\n", max(0, at - 200), at), at - 200, -1) + 1
+    before = text[line:at]
+    if _LOGIN_TOOLS.search(before):
+        yield from _values(_LOGIN_P, text, at)
+        piped = _PIPED.search(before[: _tool(before)])
+        if piped and not _template(piped["value"]):
+            yield Mark(
+                "password", line + piped.start("value"), line + piped.end("value"), named=True
+            )
+        return
+    netrc = _NETRC.match(text, at, at + 300)
+    if netrc and not _template(netrc["value"]):
+        yield Mark("password", netrc.start("value"), netrc.end("value"), named=True)
+        return
+    call = _LOGIN_CALL.match(text, at)
+    if call is None:
+        return
+    stop = text.find(")", at, at + 300)
+    last = text.rfind(",", call.end(), max(stop, call.end()))
+    if last < 0:
+        return
+    found = re.compile(r",\s*").match(text, last)
+    string = string_at(text, found.end() if found else last + 1)
+    if string and not text[string[2] : stop].strip() and not harmless(text[string[0] : string[1]]):
+        yield Mark("password", string[0], string[1], named=True)
+
+
+def _tool(before: str) -> int:
+    match = _LOGIN_TOOLS.search(before)
+    return match.start() if match else 0
+
+
+def _sudo(text: str, at: int) -> Iterator[Mark]:
+    """Find the password in ``echo password | sudo -S``."""
+    low = max(0, at - 200)
+    piped = _PIPED.search(text[low:at])
+    if piped and not _template(piped["value"]):
+        yield Mark("password", low + piped.start("value"), low + piped.end("value"), named=True)
+
+
+_FORMS = (
+    (b"://", _url),
+    (b"private key", _key_block),
+    (b"bearer", _bearer),
+    (b"basic ", _basic),
+    (b"curl", _curl),
+    (b"mysql", _mysql),
+    (b"sshpass", _sshpass),
+    (b"login", _login),
+    (b"redis-cli", _redis),
+    (b"sudo -s", _sudo),
+    (b"identified by", _sql),
+)

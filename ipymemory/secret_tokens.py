@@ -1,0 +1,136 @@
+"""Tokens that say by themselves what they are: the keys that providers give out.
+
+All of them hold twenty characters or more of letters, digits, ``_``, ``-`` and ``~`` in a row,
+which ordinary text seldom does; so those runs are looked for first, at the speed of a search
+for one literal, and only they are held against the patterns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+TOKENS: tuple[tuple[str, str], ...] = (
+    ("anthropic key", r"sk-ant-[\w-]{16,}"),
+    ("openrouter key", r"sk-or-v1-[0-9a-f]{32,}"),
+    ("openai key", r"sk-(?:proj|svcacct|admin|None)-[\w-]{16,}|sess-[A-Za-z0-9]{40,}"),
+    # A digit and a capital: `sk-estimator-doc-link` is a style class of scikit-learn.
+    ("openai key", r"sk-(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{20,}|sk-[0-9a-f]{32,}"),
+    ("aws key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])|ABSK[A-Za-z0-9+/=]{40,}"),
+    (
+        "google key",
+        r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|AQ\.Ab8[\w-]{30,}",
+    ),
+    ("azure key", r"[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~-])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}"),
+    ("github token", r"gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{22,}"),
+    ("gitlab token", r"gl(?:pat|dt|rt|cbt|ptt|ft|imt|oas|agent|soat|ffct)-[\w-]{20,}"),
+    ("gitlab token", r"GR1348941[\w-]{20}"),
+    ("atlassian token", r"ATATT3[\w=-]{20,}|ATBB[A-Za-z0-9]{28,}|ATCTT3[\w=-]{20,}"),
+    ("slack token", r"xox[abeoprs]-[\w-]{10,}|xapp-\d-[\w-]{10,}|xoxe\.xox[bp]-\d-[\w-]{20,}"),
+    ("stripe key", r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{24,}"),
+    ("hugging face token", r"hf_[A-Za-z0-9]{30,}|api_org_[A-Za-z0-9]{30,}"),
+    ("npm token", r"npm_[A-Za-z0-9]{30,}"),
+    ("pypi token", r"pypi-[\w-]{40,}"),
+    ("twilio key", r"SK[0-9a-f]{32}(?![0-9A-Za-z])"),
+    ("sendgrid key", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
+    ("telegram token", r"(?:bot)?\d{8,10}:AA[\w-]{33}(?![\w-])"),
+    ("discord token", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}"),
+    ("jwt", r"ey[JI][\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)*"),
+    ("square key", r"sq0(?:atp|csp|idp)-[\w-]{20,}|EAAA[\w-]{60}(?![\w-])"),
+    ("shopify token", r"shp(?:at|ss|ca|pa|tka)_[0-9a-fA-F]{32}"),
+    ("mailgun key", r"(?<![\w-])key-[0-9a-f]{32}(?![0-9a-f])"),
+    ("mailchimp key", r"[0-9a-f]{32}-us\d{1,2}(?!\d)"),
+    ("brevo key", r"xkeysib-[0-9a-f]{40,}-?\w*"),
+    ("digitalocean token", r"do[opr]_v1_[0-9a-f]{40,}"),
+    ("databricks token", r"dapi[0-9a-f]{32}(?:-\d)?(?![0-9a-f])"),
+    ("vault token", r"hv[sbr]\.[\w-]{24,}"),
+    ("terraform token", r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{50,}"),
+    ("grafana token", r"gl(?:c|sa)_[\w+/=-]{28,}"),
+    ("airtable token", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{50,}"),
+    ("notion token", r"ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?![A-Za-z0-9])"),
+    ("alibaba key", r"LTAI[A-Za-z0-9]{16,26}(?![A-Za-z0-9])"),
+    ("tencent key", r"AKID[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    ("yandex key", r"AQVN[\w-]{35,38}(?![\w-])"),
+    ("mapbox token", r"sk\.eyJ[\w-]{20,}\.[\w-]{20,}"),
+    ("facebook token", r"EAA[A-Z][A-Za-z0-9]{80,}"),
+    ("age key", r"AGE-SECRET-KEY-1[0-9A-Z]{40,}"),
+    ("plaid token", r"access-(?:production|development|sandbox)-[0-9a-f-]{36}"),
+    ("new relic key", r"NRAK-[A-Z0-9]{27}|NRJS-[0-9a-f]{19}"),
+    ("groq key", r"gsk_[A-Za-z0-9]{40,}"),
+    ("provider key", r"(?:xai|pplx|csk)-[A-Za-z0-9]{40,}|(?:nvapi-|pcsk_|tgp_v1_)[\w-]{40,}"),
+    ("provider key", r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{37}|pul-[0-9a-f]{40}"),
+    ("provider key", r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}|wandb_v1_[\w-]{40,}"),
+    ("provider key", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}|figd_[\w-]{40}|lin_api_[A-Za-z0-9]{40}"),
+    ("provider key", r"dckr_(?:pat|oat)_[\w-]{20,}|rubygems_[0-9a-f]{48}|pscale_\w+_[\w.-]{32,}"),
+    ("provider key", r"sbp_[0-9a-f]{40}|sb_secret_[\w-]{20,}|nfp_[A-Za-z0-9]{36,}"),
+    ("provider key", r"sntry[su]_[\w+/=-]{40,}|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("provider key", r"dp\.(?:pt|st|ct|scim|audit)\.[\w.-]{40,}|ops_eyJ[\w-]{100,}"),
+    ("provider key", r"HRKU-[\w-]{36,}|fo1_[\w-]{43}|FlyV1 fm[12]_[\w+/=,-]{40,}|pnu_\w{36}"),
+    ("provider key", r"CFPAT-[\w-]{43}|EZ[AT]K\w{54}|aio_[A-Za-z0-9]{28}|tfp_[\w-]{40,}"),
+)
+"""Rule and pattern; where two fit, the first wins. The prefixes are those of the providers."""
+
+_RUN = 20
+_WIDTH = bytes(
+    ord("w") if (chr(byte).isalnum() and byte < 128) or chr(byte) in "_-~" else 32
+    for byte in range(256)
+)
+
+
+def runs(text: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each long run of token characters begins and ends in `text`, one byte each."""
+    marked = text.translate(_WIDTH)
+    needle = b"w" * _RUN
+    end = 0
+    while (at := marked.find(needle, end)) >= 0:
+        # `find` stops at the first place where twenty fit, which is where the run begins.
+        end = marked.find(b" ", at)
+        if end < 0:
+            end = len(marked)
+        yield at, end
+
+
+_BEFORE = 24
+"""Characters that a token may have before its long run: ``SG.``, ``123456789:``."""
+
+_LONGEST = 4000
+"""Characters that a token may have; of a longer one the rest stays, which is no use to anyone."""
+
+_WORD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]+")
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    tokens = "|".join(f"(?P<r{i}>{pattern})" for i, (_, pattern) in enumerate(TOKENS))
+    return re.compile(tokens, re.ASCII)
+
+
+def tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Yield rule, begin and end of each token that has its run from `start` to `end` of `text`."""
+    pattern = _pattern()
+    done = 0
+    for word in _WORD.finditer(text, max(0, start - _BEFORE), end):
+        at = word.start()
+        if at < done:
+            continue
+        # Letters before a token make it part of a word, unless they are an escape.
+        if at and text[at - 1] == "\\" and text[at] in "nrt":
+            at += 1
+        elif at and text[at - 1] == "%":
+            at += 2
+        match = pattern.match(text, at, at + _LONGEST)
+        if match is not None and match.end() > start:
+            done = match.end()
+            yield TOKENS[int((match.lastgroup or "r0")[1:])][0], at, done
+
+
+_HEX_40 = re.compile(r"[0-9a-f]{40}")
+_WANDB = re.compile(r"wandb(?:\.login\(|\s+login\s)", re.IGNORECASE)
+
+
+def wandb_key(text: str, start: int, end: int) -> bool:
+    """Tell whether the run is the key of a ``wandb login``: 40 hex digits, like a git hash."""
+    if end - start != 40 or not _HEX_40.fullmatch(text, start, end):
+        return False
+    return _WANDB.search(text, max(0, start - 60), start) is not None
