@@ -158,6 +158,7 @@ class LiveSession:
         self.folder = claim.folder
         self._problems.file = claim.folder.path / "kernel.log"
         self._writer = TranscriptWriter(claim.folder, claim.record.id)
+        self._recorder.generation = claim.generation
         self._client = Client(claim.folder, self.project, self.settings)
         self.happened("restarted" if claim.continued else "loaded", kernel=claim.generation)
         return self._writer
