@@ -203,6 +203,33 @@ def test_undo_of_a_file_that_was_deleted_since(history: History, notes: Path) ->
     assert notes.read_text() == "one\n"
 
 
+@pytest.mark.spec("L6")
+def test_undo_follows_no_link(history: History, notes: Path, tmp_path: Path) -> None:
+    run = run_writing(history, notes, "two\n")
+    outside = tmp_path / "outside.md"
+    outside.write_text("two\n")
+    notes.unlink()
+    notes.symlink_to(outside)
+    for force in (False, True):
+        with pytest.raises(PlaceError, match="is a link"):
+            history.undo(run.id, force=force)
+    assert outside.read_text() == "two\n"
+    assert not history.is_undone(run.id)
+
+
+def test_what_is_forgotten_is_gone_and_the_rest_stays(history: History, notes: Path) -> None:
+    run_writing(history, notes, "two\n", session="a", turns=("a1",))
+    history.undo()
+    run_writing(history, notes, "three\n", session="b")
+    history.forget(["a"])
+    assert [each.session for each in history.entries()] == ["b"]
+    assert history.undone_turns("notes", "a") == set()
+    assert "+three" in history.diff()
+    history.forget(["b"])
+    assert history.entries() == []
+    assert [each for each in (history.folder / "images").glob("??/*") if each.is_file()] == []
+
+
 def test_undo_is_all_or_nothing(history: History, notes: Path, project: Path) -> None:
     other = project / "other.md"
     other.write_text("one\n")
