@@ -1,0 +1,244 @@
+"""The outputs thread: masks what cells printed, displayed and raised, and writes it.
+
+Masking takes longer than appending, so it is not done on the main thread. The thread also finds
+out which packages a cell imported, and looks once more at cells whose output may come late.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ipymemory.capture import Captured
+from ipymemory.config import Settings
+from ipymemory.errors import IpymemoryError
+from ipymemory.excerpts import clip, privacy_filter
+from ipymemory.redaction import Masker, is_secret_name
+from ipymemory.turns import new_id, utc_now
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 0.5
+"""What writing the last outputs may take when the kernel ends."""
+
+_QUOTED = "[private]"
+_MOST_QUOTES = 5000
+"""Lines of private cells that are remembered, to leave them out of later tracebacks."""
+
+_NUMBERED = re.compile(r"^(\s*(?:-+>\s*)?\d*\s*)(\S.*?)\s*$")
+_IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+([^\n#]+)", re.MULTILINE)
+_ROOT = re.compile(r"(?:^|,)\s*([^\W\d]\w*)")
+
+
+class Turn(Protocol):
+    """What the thread needs of a turn that ended."""
+
+    id: str
+    source: str
+    captured: Captured
+    names: list[dict[str, Any]]
+    late_until: float
+
+
+class Outputs:
+    """Writes ``outputs`` lines through `write` in a daemon thread, from `start` to `close`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        masker: Masker,
+        write: Callable[[dict[str, Any]], None],
+        namespace: Mapping[str, Any],
+    ) -> None:
+        self._settings = settings
+        self._masker = masker
+        self._write = write
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._late: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._thread: threading.Thread | None = None
+        self._quotes: dict[str, None] = {}
+        self._packages: set[str] = set(sys.stdlib_module_names) | {"ipymemory"}
+
+    def start(self) -> None:
+        """Start the thread."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, daemon=True, name="ipymemory-outputs")
+            # As ipykernel marks its own: a debugger must not stop in it.
+            thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+            thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+            thread.start()
+            self._thread = thread
+            self._queue.put(self._learn_environment)
+
+    def put(self, turn: Turn) -> None:
+        """Have the outputs of a turn written that ended. Never blocks."""
+        captured = turn.captured
+        self._queue.put(lambda: self._turn(turn, captured))
+
+    def put_late(self, turn: Turn, forget: Callable[[], object]) -> None:
+        """Have what comes until ``turn.late_until`` written then, and call `forget`."""
+        captured = turn.captured
+
+        def write_late() -> None:
+            forget()
+            if captured:
+                self._line({"id": turn.id, **self._told(captured), "late": True})
+
+        def wait() -> None:
+            self._count += 1
+            heapq.heappush(self._late, (turn.late_until, self._count, write_late))
+
+        self._queue.put(wait)
+
+    def keep_secret(self, source: str) -> None:
+        """Remember the lines of a private cell, which a later traceback may quote."""
+        self._queue.put(lambda: self._remember(source))
+
+    def close(self) -> None:
+        """Write what waits, late or not, and end the thread; takes `CLOSE_SECONDS` at most."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(CLOSE_SECONDS)
+            self._thread = None
+
+    def _work(self) -> None:
+        while True:
+            wait = max(0.0, self._late[0][0] - time.monotonic()) if self._late else None
+            try:
+                job = self._queue.get(timeout=wait)
+            except queue.Empty:
+                job = heapq.heappop(self._late)[2]
+            if job is None:
+                for _, _, late in sorted(self._late, key=lambda each: each[:2]):
+                    self._do(late)
+                return
+            self._do(job)
+
+    def _do(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except IpymemoryError as error:
+            log.warning("the output of a cell was not recorded: %s", error)
+        except BaseException:
+            log.exception("the output of a cell was not recorded")
+
+    def _turn(self, turn: Turn, captured: Captured) -> None:
+        names = [self._masked_name(each) for each in turn.names]
+        self._line({"id": turn.id, **self._told(captured), "names": names})
+        packages = self._imported(turn.source)
+        if packages:
+            self._write(
+                {
+                    "type": "event",
+                    "id": new_id(),
+                    "time": utc_now(),
+                    "name": "packages",
+                    "packages": packages,
+                }
+            )
+
+    def _line(self, fields: dict[str, Any]) -> None:
+        self._write({"type": "outputs", **fields})
+
+    def _told(self, captured: Captured) -> dict[str, Any]:
+        """Return outputs and error of a cell, masked, filtered and bounded."""
+        level = self._settings.privacy.outputs
+        room = self._settings.capture.outputs_bytes
+        error = None
+        if captured.error is not None:
+            name, value, traceback = captured.error
+            error = {"name": name[:200]}
+            if level != "none":
+                error["value"] = self._clean("error", value, (), level)
+                error["traceback"] = self._clean("error", traceback, (), level)
+                room -= sum(len(each.encode("utf-8", "replace")) for each in error.values())
+        outputs = []
+        for piece in captured.pieces():
+            if level == "none":
+                break
+            text = self._clean(piece["kind"], piece["text"], piece["mime"], level)
+            size = len(text.encode("utf-8", "replace"))
+            if size > room:
+                text, left_out = clip(text, max(0, room // 4)) if room > 400 else ("", len(text))
+                piece["truncated"] += left_out
+                size = len(text.encode("utf-8", "replace"))
+            room -= size
+            outputs.append({**piece, "text": text})
+        return {"outputs": outputs, "error": error}
+
+    def _clean(self, kind: Any, text: str, mime: Any, level: str) -> str:
+        text = self._masker.mask(self._unquoted(text))
+        return text if level == "all" else privacy_filter(kind, text, mime, level)
+
+    def _masked_name(self, name: dict[str, Any]) -> dict[str, Any]:
+        level = self._settings.privacy.outputs
+        kept = dict(name)
+        if level in ("shapes", "none"):
+            kept.pop("columns", None)
+        if level == "none":
+            kept.pop("shape", None)
+        if "columns" in kept:
+            kept["columns"] = [self._masker.mask(each) for each in kept["columns"]]
+        return kept
+
+    def _remember(self, source: str) -> None:
+        # Learned, not kept: a password assigned in a private cell is masked wherever it shows.
+        self._masker.mask_source(source)
+        for line in source.splitlines():
+            text = line.strip()
+            if len(text) > 3:
+                self._quotes[text] = None
+        while len(self._quotes) > _MOST_QUOTES:
+            del self._quotes[next(iter(self._quotes))]
+
+    def _unquoted(self, text: str) -> str:
+        """Return `text` without the lines of private cells that a traceback quotes."""
+        if not self._quotes or not text:
+            return text
+        lines = text.split("\n")
+        for at, line in enumerate(lines):
+            found = _NUMBERED.match(line)
+            if found is not None and found[2] in self._quotes:
+                lines[at] = found[1] + _QUOTED
+        return "\n".join(lines)
+
+    def _imported(self, source: str) -> dict[str, str]:
+        """Return versions of packages that the source names and that were not told before."""
+        found: dict[str, str] = {}
+        for match in _IMPORT.finditer(source):
+            for root in _ROOT.findall(match[1]):
+                if root in self._packages or root not in sys.modules:
+                    continue
+                self._packages.add(root)
+                version = _version(root)
+                if version:
+                    found[root] = version
+        return found
+
+    def _learn_environment(self) -> None:
+        """Let the values of secret variables of the environment be masked."""
+        for name, value in os.environ.items():
+            if is_secret_name(name):
+                self._masker.learn(value)
+
+
+def _version(root: str) -> str:
+    """Return the version of a loaded package, as far as it is told, without running its code."""
+    told = vars(sys.modules[root]).get("__version__")
+    if isinstance(told, str):
+        return told[:50]
+    from importlib import metadata
+
+    try:
+        return metadata.version(root)[:50]
+    except (metadata.PackageNotFoundError, ValueError):
+        return ""

@@ -1,0 +1,355 @@
+"""The recorder: every executed cell becomes a turn, and the cell never notices.
+
+`pre_run_cell` writes the ``cell`` line before the cell runs and `post_run_cell` the ``end`` line:
+both on the main thread, so that they are on disk whatever happens next. Output is picked up by
+`capture`, masked and written as an ``outputs`` line by a thread of its own when the kernel says
+that the request is idle. What comes later than that is written once more, marked ``late``.
+
+The two hooks run in the user's kernel: nothing may come out of them. IPython prints an exception
+of a callback into every cell, hangs the cell when that fails, and dies of a ``SystemExit``. So
+each body ends in one ``except BaseException``. An exception of the user's is never kept, since
+it holds on to their arrays.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ipymemory.capture import Captured, KernelTap, TerminalTee
+from ipymemory.config import Settings
+from ipymemory.errors import IpymemoryError
+from ipymemory.excerpts import clip
+from ipymemory.names import Names
+from ipymemory.outputs import Outputs
+from ipymemory.redaction import Masker, is_secret_name
+from ipymemory.transcript import TranscriptWriter
+from ipymemory.turns import new_id, utc_now
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 10.0
+"""After a failed write the disk is tried again no sooner than this."""
+
+HISTORY = 200
+"""Cells run before loading that are entered from the shell's history, the newest."""
+
+_HISTORY_SEEN = "_ipymemory_history"
+"""Where the shell keeps how many of its cells an earlier recorder has entered."""
+
+_OFF = re.compile(r"\s*(?:%%private\b|#\s*ipymemory:\s*off\b)", re.IGNORECASE)
+_OURS = re.compile(
+    r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|#)[^\n]*)?\s*", re.IGNORECASE
+)
+
+
+class Turning:
+    """A cell from its beginning to its last output."""
+
+    __slots__ = ("captured", "ended", "id", "key", "late_until", "names", "source", "started",
+                 "typed")  # fmt: skip
+
+    def __init__(self, key: str | None, typed: str, chars: int) -> None:
+        self.id = new_id()
+        self.key = key
+        self.typed = typed
+        """The source as typed, for telling a nested cell from this one; dropped at the end."""
+        self.source = ""
+        self.captured = Captured(chars)
+        self.names: list[dict[str, Any]] = []
+        self.ended = False
+        self.late_until = 0.0
+        self.started = time.perf_counter()
+
+
+class Recorder:
+    """Records the cells of `shell` from `install` to `remove`.
+
+    `begin` gives the writer when the first turn asks for it; `notify` is told what was written
+    (``begin``, ``end``, ``outputs``) and must not block.
+    """
+
+    def __init__(
+        self,
+        shell: Any,
+        begin: Callable[[], TranscriptWriter],
+        settings: Settings,
+        notify: Callable[[str], None],
+        masker: Masker,
+    ) -> None:
+        self.generation = 1
+        """Which kernel of its session this is; set by whoever claims the session."""
+        self.paused = False
+        self.reason = ""
+        """Why nothing is recorded, as sentences, or nothing."""
+        self._shell = shell
+        self._begin = begin
+        self._settings = settings
+        self._notify = notify
+        self._masker = masker
+        self._pid = os.getpid()
+        self._writer: TranscriptWriter | None = None
+        self._retry_at = 0.0
+        self._unseen = False
+        self._turns: dict[str | None, Turning] = {}
+        self._names = Names(settings.capture.names, settings.capture.columns)
+        kernel = getattr(shell, "kernel", None)
+        self._tap = KernelTap(kernel, self._find, self._idle) if kernel is not None else None
+        self._tee = TerminalTee()
+        self._outputs = Outputs(settings, masker, self._written, shell.user_ns)
+
+    def install(self) -> None:
+        """Record from the next cell on."""
+        self._names.start(self._shell.user_ns)
+        if self._tap is not None:
+            self._tap.install()
+        self._shell.events.register("pre_run_cell", self._pre_run_cell)
+        self._shell.events.register("post_run_cell", self._post_run_cell)
+
+    def remove(self) -> None:
+        """Record no more; what was captured so far is written. In a forked child, nothing."""
+        if os.getpid() != self._pid:
+            return
+        for name, hook in (
+            ("pre_run_cell", self._pre_run_cell),
+            ("post_run_cell", self._post_run_cell),
+        ):
+            try:
+                self._shell.events.unregister(name, hook)
+            except ValueError:
+                # Somebody took all callbacks out of the shell.
+                continue
+        self._tee.end()
+        if self._tap is not None:
+            self._tap.remove()
+        for turning in tuple(self._turns.values()):
+            if turning.ended and not turning.late_until:
+                self._outputs.put(turning)
+        self._turns.clear()
+        self._outputs.close()
+
+    def pause(self) -> None:
+        """Record nothing from the next cell on."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Record again, from the next cell on."""
+        self.paused = False
+
+    # The hooks, on the main thread or a subshell's.
+
+    def _pre_run_cell(self, info: Any) -> None:
+        try:
+            if os.getpid() != self._pid:
+                return
+            if self.paused:
+                self._unseen = True
+            else:
+                self._cell_begins(info)
+        except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
+            self._failed(error)
+
+    def _post_run_cell(self, result: Any) -> None:
+        try:
+            if os.getpid() == self._pid:
+                self._cell_ended(result)
+        except BaseException as error:  # noqa: BLE001 - as above
+            self._failed(error)
+
+    def _cell_begins(self, info: Any) -> None:
+        if info.silent or not info.store_history:
+            return
+        typed: str = info.raw_cell
+        key = self._key()
+        running = self._turns.get(key)
+        if running is not None and not running.ended:
+            return  # a cell that a cell runs is part of it
+        if self._passed_over(typed):
+            self._unseen = True
+            return
+        if self._unseen:
+            # What a cell bound that is not recorded must not come up as bound by this one.
+            self._names.start(self._shell.user_ns)
+            self._unseen = False
+        if self._writer is None:
+            self._writer = self._begin()
+            self._outputs.start()
+            self._enter_history(typed)
+        turning = Turning(key, typed, self._settings.capture.output_chars)
+        turning.source = self._masked_source(typed)
+        self._writer.append(
+            {
+                "type": "cell",
+                "id": turning.id,
+                "time": utc_now(),
+                "kernel": self.generation,
+                "cell_id": getattr(info, "cell_id", None),
+                "source": turning.source,
+            }
+        )
+        self.reason = ""
+        if running is not None:
+            self._let_go(running)
+        self._turns[key] = turning
+        if self._tap is None:
+            self._tee.begin(turning.captured)
+        self._notify("begin")
+
+    def _passed_over(self, typed: str) -> bool:
+        """Return whether the cell is not to be recorded."""
+        if _OFF.match(typed):
+            self._outputs.keep_secret(typed)
+            return True
+        return _ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
+
+    def _cell_ended(self, result: Any) -> None:
+        key = self._key()
+        turning = self._turns.get(key)
+        if turning is None or turning.ended:
+            return
+        info = getattr(result, "info", None)
+        if info is not None and info.raw_cell != turning.typed:
+            return  # the cell that this one ran
+        if self._tap is None:
+            self._tee.end()
+        turning.ended = True
+        duration = (time.perf_counter() - turning.started) * 1000
+        namespace = self._shell.user_ns
+        found = self._names.bound(turning.typed, namespace)
+        turning.names = [each.as_dict() for each in found]
+        self._learn(turning.typed, (each.name for each in found))
+        turning.typed = ""
+        status, error = _outcome(result, turning.captured)
+        line = {
+            "type": "end",
+            "id": turning.id,
+            "execution_count": getattr(result, "execution_count", None),
+            "status": status,
+            "duration_ms": round(duration, 3),
+        }
+        if error:
+            line["error"] = error
+        if self._writer is not None:
+            self._writer.append(line)
+        self._notify("end")
+        if self._tap is None or key is None:
+            self._turns.pop(key, None)
+            self._outputs.put(turning)
+
+    def _key(self) -> str | None:
+        """Return the id of the request that runs; None where there are no requests."""
+        if self._tap is None:
+            return None
+        parent = self._shell.get_parent() or {}
+        found = (parent.get("header") or parent).get("msg_id")
+        return found if isinstance(found, str) else None
+
+    def _masked_source(self, typed: str) -> str:
+        most = self._settings.capture.source_bytes
+        # Characters before bytes: the line is bounded once more when it is written.
+        return self._masker.mask_source(typed if len(typed) <= most else clip(typed, most)[0])
+
+    def _learn(self, typed: str, names: Any) -> None:
+        """Let values of names that say they are secret be masked wherever they come up."""
+        for name in names:
+            value = self._shell.user_ns.get(name)
+            if type(value) is str and ("getpass" in typed or is_secret_name(name)):
+                self._masker.learn(value)
+
+    def _enter_history(self, current: str) -> None:
+        """Enter the sources of cells that ran in this process before recording began."""
+        shell = self._shell
+        found = list(getattr(shell.history_manager, "input_hist_raw", ()))
+        seen = getattr(shell, _HISTORY_SEEN, 1)
+        # Newer versions have stored the cell that is about to run, older ones have not.
+        last = len(found) - (1 if found and found[-1] == current else 0)
+        for count in range(max(seen, last - HISTORY, 1), last):
+            source = found[count]
+            if source.strip() and not _OFF.match(source) and not _ours(source):
+                assert self._writer is not None
+                self._writer.append(
+                    {
+                        "type": "cell",
+                        "id": new_id(),
+                        "time": utc_now(),
+                        "kernel": self.generation,
+                        "cell_id": None,
+                        "source": self._masked_source(source),
+                        "origin": "history",
+                        "execution_count": count,
+                    }
+                )
+
+    def _failed(self, error: BaseException) -> None:
+        """Remember why nothing is recorded; the cell goes on."""
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        told = str(error) if isinstance(error, IpymemoryError) else ""
+        self.reason = told or f"Recording failed ({type(error).__name__}); the log has the details."
+        with suppress(BaseException):
+            log.warning("a cell was not recorded", exc_info=None if told else error)
+
+    # What the tap calls, in any thread.
+
+    def _find(self, request: str) -> Captured | None:
+        turning = self._turns.get(request)
+        return turning.captured if turning is not None else None
+
+    def _idle(self, request: str) -> None:
+        turning = self._turns.get(request)
+        if turning is None or turning.late_until:
+            return
+        self._outputs.put(turning)
+        # From now on what comes is late; the outputs thread looks once more in a while.
+        turning.captured = Captured(self._settings.capture.output_chars)
+        wait = self._settings.capture.late_seconds
+        turning.late_until = time.monotonic() + wait
+        self._outputs.put_late(turning, lambda: self._turns.pop(request, None))
+
+    def _let_go(self, turning: Turning) -> None:
+        if not turning.late_until:
+            self._outputs.put(turning)
+
+    def _written(self, line: dict[str, Any]) -> None:
+        """Append a line from the outputs thread; raises `TranscriptError`."""
+        if self._writer is not None:
+            self._writer.append(line)
+            self._notify("outputs")
+
+
+def _ours(source: str) -> bool:
+    """Return whether a cell holds nothing but our own magics and comments."""
+    stripped = source.lstrip()
+    if stripped.startswith("%%ask"):
+        return True
+    if not stripped.startswith(("%", "#")) or len(source) > 2000:
+        return False
+    lines = source.splitlines()
+    return any("%" in each for each in lines) and all(_OURS.fullmatch(each) for each in lines)
+
+
+def _outcome(result: Any, captured: Captured) -> tuple[str, str]:
+    """Return how a cell ended, and the name of what it raised."""
+    if result is None:
+        return "unknown", ""
+    error = result.error_before_exec or result.error_in_exec
+    if error is None:
+        # A display that failed is shown as an error though the cell counts as a success.
+        return ("error", captured.error[0]) if captured.error else ("ok", "")
+    name = type(error).__name__
+    if name in ("KeyboardInterrupt", "CancelledError"):
+        return "interrupted", name
+    if captured.error is None:
+        captured.raised(name, _message(error), [])
+    return "error", name
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - an exception of the user's may fail at being shown
+        return ""
