@@ -122,7 +122,7 @@ def locked(path: Path, seconds: float = LOCK_SECONDS) -> Iterator[None]:
             f"{path} has been held by another process for {seconds:g} s. Try again; if it is "
             "still held then, end that process."
         ) from error
-    except (OSError, NotImplementedError) as error:
+    except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PlaceError(f"{path} cannot be locked: {reason}. Mend its permissions.") from error
     try:

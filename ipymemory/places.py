@@ -4,8 +4,8 @@ A project is the git work tree that holds a notebook; linked work trees share th
 memory, a submodule is a project of its own. Without git it is the notebook's folder. ``/`` and
 the home folder are never a project by accident: there the notebook's own path is the key.
 
-Git is never started. A repository's own configuration can make it run programs, and the few
-facts wanted here stand in small files. Resolving makes nothing; only writers make folders.
+Git is never started, and its variables such as ``GIT_DIR`` are not heard (see `gitfiles`).
+Resolving makes nothing; only writers make folders.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ipymemory.files import read_json, write_json
+from ipymemory import gitfiles
+from ipymemory.errors import FormatError, PlaceError
+from ipymemory.files import locked, read_json, write_json
 from ipymemory.turns import utc_now
 
 HOME_VARIABLE = "IPYMEMORY_HOME"
 
+VERSION = 1
+"""The version of ``project.json``."""
+
 _UNSAFE = re.compile(r"[^\w.-]+")
 _KEY_NAME = 40
 """Characters of the readable part of a key: file names may have 255 bytes on common systems."""
-
-_SMALL = 64 * 1024
-"""Bytes read of a file of git's; those wanted here are a few lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,26 @@ class Project:
         return read_json(self.record) or {}
 
     def set_property(self, name: str, value: object) -> None:
-        """Put one value into ``project.json``; raises `FormatError`, `PlaceError`."""
-        first = {
-            "root": str(self.root),
-            "remote": git_remote(self.root),
-            "first_seen": utc_now(),
-        }
-        write_json(self.record, first | self.properties() | {name: value})
+        """Put one value into ``project.json``, and what is known of the project with it.
+
+        Raises `PlaceError`, and `FormatError` for a record that is broken or that a newer
+        version wrote.
+        """
+        with locked(self.folder / ".project.lock"):
+            known = self.properties()
+            version = known.get("version")
+            if isinstance(version, int) and version > VERSION:
+                raise FormatError(
+                    f"{self.record} was written by a newer ipymemory and is only read here. "
+                    "Upgrade with: pip install --upgrade ipymemory"
+                )
+            first = {
+                "version": VERSION,
+                "root": str(self.root),
+                "remote": gitfiles.remote(self.root),
+                "first_seen": utc_now(),
+            }
+            write_json(self.record, first | known | {name: value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +143,18 @@ class SessionFolder:
 
 
 def home(configured: str = "") -> Path:
-    """Return the home folder: `configured`, else ``IPYMEMORY_HOME``, else ``~/.ipymemory``."""
+    """Return the home folder: `configured`, else ``IPYMEMORY_HOME``, else ``~/.ipymemory``.
+
+    Raises `PlaceError` where the user has no home folder and none of them is given in full.
+    """
     chosen = configured or os.environ.get(HOME_VARIABLE) or "~/.ipymemory"
-    return Path(chosen).expanduser().absolute()
+    try:
+        return Path(chosen).expanduser().absolute()
+    except (RuntimeError, OSError) as error:
+        raise PlaceError(
+            f"It is not known where {chosen} is: {error} Set IPYMEMORY_HOME to a folder by its "
+            "full path."
+        ) from error
 
 
 def config_folder(home: Path) -> Path:
@@ -140,13 +166,17 @@ def project_of(path: Path, home: Path, *, share_worktrees: bool = True) -> Proje
     """Return the project that `path`, a notebook or a folder, belongs to.
 
     `path` need not exist. With `share_worktrees` a linked work tree is the main one's project.
+    Raises `PlaceError` for a path that no file can have.
     """
-    real = Path(os.path.realpath(path))
-    # A missing path with an ending is a notebook that was not saved yet.
-    folder = real if real.is_dir() or not (real.suffix or real.is_file()) else real.parent
-    root = _work_tree(folder, share_worktrees) or folder
-    if _too_wide(root):
-        root = real
+    real = real_path(path)
+    folder = real if _is_folder(real) else real.parent
+    tree = gitfiles.work_tree(folder)
+    wanted = (
+        tree.main if tree and share_worktrees else None,
+        tree.top if tree else None,
+        folder,
+    )
+    root = next((each for each in wanted if each and not _too_wide(each)), real)
     return Project(root, project_key(root), home / "projects" / project_key(root))
 
 
@@ -158,70 +188,63 @@ def project_key(root: Path) -> str:
     of ``spec-rl`` and ``spec/rl``.
     """
     text = unicodedata.normalize("NFC", str(root))
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
     name = _UNSAFE.sub("-", unicodedata.normalize("NFC", root.name)).strip("-.")[:_KEY_NAME]
     return f"{name or 'root'}-{digest}"
 
 
-def git_remote(root: Path) -> str:
-    """Return the address of the remote ``origin``, else of the first, without a password."""
-    config = _git_folder(root)
-    text = _read(config / "config") if config else ""
-    remotes: dict[str, str] = {}
-    section = ""
-    for line in text.splitlines():
-        line = line.strip()
-        if line.startswith("["):
-            found = re.fullmatch(r'\[remote "(.*)"\]', line)
-            section = found[1] if found else ""
-        elif section and (found := re.match(r"url\s*=\s*(.*)", line)):
-            remotes.setdefault(section, re.sub(r"(?<=//)[^/@]*@", "", found[1]))
-    return remotes.get("origin") or next(iter(remotes.values()), "")
+def real_path(path: Path) -> Path:
+    """Return the one path of what `path` names: links followed, in the case the disk has it in.
+
+    What does not exist, or may not be looked into, stays as it is written. Raises `PlaceError`
+    for a path that no file can have.
+    """
+    try:
+        try:
+            real = Path(os.path.realpath(path))
+        except OSError:
+            real = path.absolute()
+        found = Path(real.anchor)
+        for part in real.parts[1:]:
+            found /= _listed(found, part)
+    except (OSError, ValueError) as error:
+        raise PlaceError(f"{str(path)!r} is no path that a file can have: {error}.") from error
+    return found
+
+
+def as_listed(name: str, names: Iterable[str]) -> str:
+    """Return that of `names` which a file system without case takes for `name`, else `name`."""
+    folded = unicodedata.normalize("NFC", name).casefold()
+    same = [each for each in names if unicodedata.normalize("NFC", each).casefold() == folded]
+    return name if name in same or not same else same[0]
+
+
+def _listed(folder: Path, name: str) -> str:
+    """Return `name` as `folder` lists it.
+
+    On a file system that knows case, this costs one `stat` that finds nothing.
+    """
+    swapped = name.swapcase()
+    if swapped == name:
+        return name
+    try:
+        same = (folder / swapped).samefile(folder / name)
+        return as_listed(name, os.listdir(folder)) if same else name  # noqa: PTH208 - names only
+    except OSError:
+        return name
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError:
+        # A missing path with an ending is a notebook that was not saved yet.
+        return not path.suffix
 
 
 def _too_wide(root: Path) -> bool:
     """Return whether `root` is a folder nobody means as one project: ``/`` or a home folder."""
-    return root == root.parent or root == Path(os.path.realpath(Path.home()))
-
-
-def _work_tree(folder: Path, share_worktrees: bool) -> Path | None:
-    """Return the top of the git work tree around `folder`, None where there is none."""
-    for each in (folder, *folder.parents):
-        mark = each / ".git"
-        if mark.is_dir():
-            # An empty folder called .git is no repository.
-            return each if (mark / "HEAD").exists() else None
-        if mark.is_file():
-            git = _pointed(mark)
-            main = _main_work_tree(git) if git is not None and share_worktrees else None
-            return main or each
-    return None
-
-
-def _git_folder(root: Path) -> Path | None:
-    mark = root / ".git"
-    return mark if mark.is_dir() else _pointed(mark) if mark.is_file() else None
-
-
-def _pointed(mark: Path) -> Path | None:
-    """Return the git folder that a ``.git`` file names, as linked trees and submodules have."""
-    found = re.match(r"gitdir:\s*(.+)", _read(mark))
-    return Path(os.path.realpath(mark.parent / found[1].strip())) if found else None
-
-
-def _main_work_tree(git: Path) -> Path | None:
-    """Return the main work tree of a linked one; None for a submodule, whose folder has no
-    ``commondir``, and for a bare repository, which has no main work tree."""
-    common = _read(git / "commondir").strip()
-    if not common:
-        return None
-    shared = Path(os.path.realpath(git / common))
-    return shared.parent if shared.name == ".git" else shared
-
-
-def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_SMALL).decode("utf-8", "replace")
-    except OSError:
-        return ""
+        return root == root.parent or root == real_path(Path.home())
+    except (PlaceError, RuntimeError):
+        return False
