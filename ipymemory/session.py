@@ -70,6 +70,8 @@ class MemorySession:
         self.model = model if model is not None else ExtractiveModel()
         self.transcript = Transcript(folder.transcript)
         self.cancelled = False
+        # One for the session's life: it reads its log only as far as that has grown.
+        self._history = History(project.history)
         self._clock = clock
         self._changed: dict[str, None] = {}
         self._rest_since = clock()
@@ -218,6 +220,8 @@ class MemorySession:
         ran = self._ran
         if outcome.status == "done":
             ran.success, ran.failures, self._not_before = utc_now(), 0, 0.0
+            if outcome.refusals:
+                ran.failed, ran.error = utc_now(), f"an edit was refused: {outcome.refusals[0]}"
             return
         ran.failed, ran.error = utc_now(), outcome.error or outcome.status
         wait = min(FIRST_RETRY * 2**ran.failures, LAST_RETRY)
@@ -225,14 +229,14 @@ class MemorySession:
         self._not_before = self._clock() + wait
 
     def _context(self) -> session_notes.Context:
-        keep = self.settings.memory.history_keep
+        self._history.keep = self.settings.memory.history_keep
         return session_notes.Context(
             folder=self.folder,
             project=self.project,
             settings=self.settings,
             bus=self.bus,
             model=self.model,
-            history=History(self.project.history, keep),
+            history=self._history,
             config_folder=places.config_folder(self.project.home),
             notebook=self._notebook,
             cancelled=lambda: self.cancelled,
@@ -253,6 +257,9 @@ class MemorySession:
                 continue
             if each.get("status") == "done":
                 self._ran.success = str(each.get("time", ""))
+                if refusals := each.get("refusals"):
+                    self._ran.failed = self._ran.success
+                    self._ran.error = f"an edit was refused: {refusals[0]}"
             else:
                 self._ran.failed = str(each.get("time", ""))
                 self._ran.error = str(each.get("error") or each.get("status"))

@@ -32,6 +32,7 @@ from ipymemory.jobs.session_notes import JOB, Context, gate, update
 from ipymemory.models import Reply, Request
 from ipymemory.places import Project, SessionFolder
 from ipymemory.prompts import NOTES_TEMPLATE
+from ipymemory.session import MemorySession
 from ipymemory.turns import ToolCall, Turn, utc_now
 
 
@@ -218,6 +219,17 @@ def test_an_edit_that_breaks_a_header_is_refused_and_the_rest_lands(place: Place
     place.cells("three")
     assert place.state == "- last: three", "what was refused once is no change by hand"
     assert place.log[-1] == "- three [3]"
+
+
+@pytest.mark.spec("S8", "L2")
+def test_the_reason_of_a_refusal_is_on_the_status_page(place: Place) -> None:
+    place.cells("one")
+    place.model.spoil = "Current State"
+    place.cells("two")
+    status = MemorySession(place.folder, place.project, place.settings).status()
+    notes = status["services"]["notes"]
+    assert notes["success"]
+    assert notes["error"].startswith("an edit was refused: The edit loses or renames the header")
 
 
 @pytest.mark.spec("S13")

@@ -119,6 +119,8 @@ def _services(folder: SessionFolder | None) -> dict[str, dict[str, str]]:
         when = _when(str(each.get("time", "")))
         if each.get("status") == "done":
             service["success"] = when
+            if refusals := each.get("refusals"):
+                service["failed"], service["error"] = when, f"an edit was refused: {refusals[0]}"
         else:
             service["failed"] = when
             service["error"] = str(each.get("error") or each.get("status"))
