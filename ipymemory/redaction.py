@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from ipymemory.secret_names import Mark, judge, secret, worth_learning
+from ipymemory.secret_tokens import Mark, runs, tokens, wandb_key
 
 __all__ = ["Mark", "Masker", "is_secret_name", "mask", "mask_source", "mask_with_marks"]
 
@@ -59,6 +59,8 @@ def mask_source(source: str) -> str:
 
 def is_secret_name(name: str) -> bool:
     """Tell whether whatever `name` holds is secret: ``api_key``, ``DB_PASSWORD``; not ``key``."""
+    from ipymemory.secret_names import judge
+
     judged = judge(name)
     return judged is not None and judged.strong
 
@@ -78,6 +80,8 @@ class Masker:
 
         A value that is too short or too common to be looked for in other texts is not.
         """
+        from ipymemory.secret_names import worth_learning
+
         if not worth_learning(value):
             return False
         value = value.strip()
@@ -90,8 +94,14 @@ class Masker:
             self._learned.pop(oldest, None)
         return True
 
+    def names_secret(self, name: str) -> bool:
+        """Tell whether whatever `name` holds is secret; see `is_secret_name`."""
+        return is_secret_name(name)
+
     def learn_named(self, name: str, value: object) -> bool:
         """Remember the value of a variable if its name and its looks say that it is secret."""
+        from ipymemory.secret_names import judge, secret
+
         judged = judge(name)
         if judged is None or not isinstance(value, str) or not secret(judged, value):
             return False
@@ -237,17 +247,25 @@ def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
 
 
 def _rules(text: str, code: bool) -> Iterator[Mark]:
-    from ipymemory import secret_forms, secret_tokens, secret_values
-
+    named, formed = _finders()
     raw = text.encode("latin-1", "replace")
     folded = raw.translate(_FOLD)
-    for start, end in secret_tokens.runs(raw):
-        for rule, begin, stop in secret_tokens.tokens(text, start, end):
+    for start, end in runs(raw):
+        for rule, begin, stop in tokens(text, start, end):
             yield Mark(rule, begin, stop)
-        if secret_tokens.wandb_key(text, start, end):
+        if wandb_key(text, start, end):
             yield Mark("wandb key", start, end)
-    yield from secret_values.named(text, folded, code=code)
-    yield from secret_forms.formed(text, folded)
+    yield from named(text, folded, code=code)
+    yield from formed(text, folded)
+
+
+@cache
+def _finders() -> tuple[Callable[..., Iterator[Mark]], Callable[..., Iterator[Mark]]]:
+    # Late: their patterns take milliseconds to compile, and loading the extension must not wait.
+    from ipymemory.secret_forms import formed
+    from ipymemory.secret_values import named
+
+    return named, formed
 
 
 def _remembered(text: str, learned: tuple[str, ...]) -> Iterator[Mark]:

@@ -7,7 +7,8 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from ipymemory.secret_names import Mark, harmless, odd, scrambled
+from ipymemory.secret_names import harmless, odd, scrambled
+from ipymemory.secret_tokens import Mark
 from ipymemory.secret_values import string_at
 
 _LINE = 2000

@@ -18,17 +18,6 @@ STEMS = ("key", "token", "secret", "pass", "pw", "auth", "cred", "cookie", "sign
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What is to be masked: the rule that found it, and where it begins and ends in the text."""
-
-    rule: str
-    start: int
-    end: int
-    named: bool = False
-    """Whether it is the value of something whose name says so, and so worth remembering."""
-
-
-@dataclass(frozen=True, slots=True)
 class Name:
     """What a name says. `strong`: whatever it holds is secret; else only what looks scrambled."""
 
@@ -288,9 +277,11 @@ def worth_learning(value: str) -> bool:
     """Tell whether `value` can be looked for in other texts without masking ordinary words.
 
     At least six characters; no number under ten digits, no word of one kind of letters under
-    eight, nothing common.
+    eight, no path, nothing common.
     """
     plain = value.strip()
+    if _looks_like_path(plain) or _URL.match(plain):
+        return False
     if len(plain) < 6 or len(plain) > 4000 or plain.lower() in _COMMON or harmless(plain):
         return False
     if plain.replace(".", "").replace("-", "").isdigit():

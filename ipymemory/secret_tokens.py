@@ -9,7 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is to be masked: the rule that found it, and where it begins and ends in the text."""
+
+    rule: str
+    start: int
+    end: int
+    named: bool = False
+    """Whether it is the value of something whose name says so, and so worth remembering."""
+
 
 TOKENS: tuple[tuple[str, str], ...] = (
     ("anthropic key", r"sk-ant-[\w-]{16,}"),
@@ -72,6 +85,7 @@ TOKENS: tuple[tuple[str, str], ...] = (
 """Rule and pattern; where two fit, the first wins. The prefixes are those of the providers."""
 
 _RUN = 20
+_DIGITS = frozenset("0123456789")
 _WIDTH = bytes(
     ord("w") if (chr(byte).isalnum() and byte < 128) or chr(byte) in "_-~" else 32
     for byte in range(256)
@@ -97,20 +111,32 @@ _BEFORE = 24
 _LONGEST = 4000
 """Characters that a token may have; of a longer one the rest stays, which is no use to anyone."""
 
-_WORD = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]+")
+
+@cache
+def _any() -> re.Pattern[str]:
+    # Without groups, so that an alternative is passed over by its first letter.
+    return re.compile("|".join(pattern for _, pattern in TOKENS), re.ASCII)
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    tokens = "|".join(f"(?P<r{i}>{pattern})" for i, (_, pattern) in enumerate(TOKENS))
-    return re.compile(tokens, re.ASCII)
+def _each() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((rule, re.compile(pattern, re.ASCII)) for rule, pattern in TOKENS)
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]+")
 
 
 def tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
     """Yield rule, begin and end of each token that has its run from `start` to `end` of `text`."""
-    pattern = _pattern()
+    run = text[start:end]
+    if _DIGITS.isdisjoint(run) and (run.islower() or run.isupper() or not run.strip("-_~")):
+        return  # a name in words, or a line of dashes
+    pattern = _any()
     done = 0
-    for word in _WORD.finditer(text, max(0, start - _BEFORE), end):
+    low = max(0, start - _BEFORE) if text[start - 1 : start] in (".", ":") else start
+    for word in _word().finditer(text, low, end):
         at = word.start()
         if at < done:
             continue
@@ -122,15 +148,14 @@ def tokens(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         match = pattern.match(text, at, at + _LONGEST)
         if match is not None and match.end() > start:
             done = match.end()
-            yield TOKENS[int((match.lastgroup or "r0")[1:])][0], at, done
-
-
-_HEX_40 = re.compile(r"[0-9a-f]{40}")
-_WANDB = re.compile(r"wandb(?:\.login\(|\s+login\s)", re.IGNORECASE)
+            for rule, each in _each():
+                if each.match(text, at, at + _LONGEST):
+                    yield rule, at, done
+                    break
 
 
 def wandb_key(text: str, start: int, end: int) -> bool:
     """Tell whether the run is the key of a ``wandb login``: 40 hex digits, like a git hash."""
-    if end - start != 40 or not _HEX_40.fullmatch(text, start, end):
+    if end - start != 40 or not re.fullmatch(r"[0-9a-f]{40}", text[start:end]):
         return False
-    return _WANDB.search(text, max(0, start - 60), start) is not None
+    return re.search(r"wandb(?:\.login\(|\s+login\s)", text[max(0, start - 60) : start]) is not None

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from ipymemory.secret_names import (
     STEMS,
-    Mark,
     Name,
     harmless,
     judge,
@@ -24,13 +23,16 @@ from ipymemory.secret_names import (
     scrambled,
     secret,
 )
+from ipymemory.secret_tokens import Mark
 
 WINDOW = 4000
 """Characters that are looked at from where a name or a form begins."""
 
 _STEMS = tuple(stem.encode() for stem in STEMS)
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-_TAIL = re.compile(r"[A-Za-z0-9_-]*+")
+_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃(!+")
+"""What may come directly after a name that a value follows."""
+
 _BETWEEN = re.compile(
     r"(?P<close>\\{0,7}[\"'`])?\]?"
     r"(?P<gap>[ \t]{0,80})"
@@ -93,12 +95,13 @@ def named(text: str, folded: bytes, *, code: bool) -> Iterator[Mark]:
     for stem in _STEMS:
         at = folded.find(stem)
         while at >= 0:
-            match = _TAIL.match(text, at)
-            end = match.end() if match else at
-            if end not in seen:
+            end = at + len(stem)
+            while text[end : end + 1] in _NAME:
+                end += 1
+            if text[end : end + 1] in _FOLLOWS and end not in seen:
                 seen.add(end)
                 between = _BETWEEN.match(text, end)
-                if between and (between["op"] or between["gap"] or between["close"]):
+                if between is not None:
                     start = at
                     while start and text[start - 1] in _NAME and at - start < 100:
                         start -= 1
@@ -458,10 +461,11 @@ class _Value:
         elif name.strong:
             if secret(name, value, quoted=True):
                 yield start, end
-        elif not _DOTTED.fullmatch(value) and value[0] not in "/~." and not value.isdigit():
-            # A mere word may be prose about the flag, unless it stands in a command.
-            if not value.isalpha() or len(value) > 12 or self._in_command():
-                yield start, end
+        elif _DOTTED.fullmatch(value) or value[0] in "/~." or value.isdigit():
+            return
+        elif not value.isalpha() or len(value) > 12 or self._in_command():
+            # A mere word in a text may be prose about the flag.
+            yield start, end
 
     def _in_command(self) -> bool:
         line = self.text[self._line_start() : self.start].lstrip()
