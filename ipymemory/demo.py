@@ -143,7 +143,9 @@ def _execute(place: Path) -> str:
         notebook, km=manager, timeout=SECONDS, resources={"metadata": {"path": str(place)}}
     )
     try:
-        client.execute(env=_environment(place))
+        with (place / "kernel.log").open("wb") as log:
+            # else the kernel's own warnings land between our lines
+            client.execute(env=_environment(place), stderr=log)
     except (CellExecutionError, CellTimeoutError, DeadKernelError, RuntimeError, OSError) as error:
         raise IpymemoryError(
             f"The demo's kernel failed: {error} What it left lies in {place}."

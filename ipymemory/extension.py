@@ -103,8 +103,9 @@ class Extension:
         self.live.close()
         if without_private in shell.input_transformers_cleanup:
             shell.input_transformers_cleanup.remove(without_private)
-        for each in self.settings.objects:
-            shell.configurables[:] = [c for c in shell.configurables if c is not each]
+        # `Magics` puts itself among them
+        own = (*self.settings.objects, self.magics)
+        shell.configurables[:] = [c for c in shell.configurables if not any(c is o for o in own)]
         _take_out(shell, self.magics)
         delattr(shell, ATTRIBUTE)
 

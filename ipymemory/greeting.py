@@ -23,7 +23,7 @@ def line(project: Project, identity: Identity, now: datetime) -> str:
     ]
     found = sessions.find(project, identity, now)
     if found.folder is not None:
-        what = "terminal" if identity.terminal else "notebook"
+        what = "notebook" if identity.notebook or not identity.terminal else "terminal"
         name = title(found.folder)
         parts.append(f"This {what} was here before{f': {name}' if name else ''}.")
         if found.restarted:

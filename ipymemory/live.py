@@ -50,6 +50,7 @@ class LiveSession:
         self._shell = shell
         self._identity = identity
         self._problems = Problems()
+        self._masker = Masker()
         self._writer: TranscriptWriter | None = None
         self._client: Client | None = None
         self._pid = os.getpid()
@@ -148,7 +149,7 @@ class LiveSession:
     # What the recorder calls.
 
     def _new_recorder(self) -> Recorder:
-        return Recorder(self._shell, self._begin, self.settings, self._notify, Masker())
+        return Recorder(self._shell, self._begin, self.settings, self._notify, self._masker)
 
     def _begin(self) -> TranscriptWriter:
         """Claim the session for the first turn; raises what the recorder shows as its reason."""

@@ -107,4 +107,4 @@ class MemoryMagics(Magics):
         self.shell.run_cell(f"%%private\n{cell}")
 
 
-MemoryMagics.memory.__doc__ = commands.overview(PREFIX)
+MemoryMagics.memory.__doc__ = f"{MemoryMagics.memory.__doc__}\n\n{commands.overview(PREFIX)}\n"

@@ -40,7 +40,8 @@ HISTORY = 200
 """Cells run before loading that are entered from the shell's history, the newest."""
 
 _HISTORY_SEEN = "_ipymemory_history"
-"""Where the shell keeps how many of its cells an earlier recorder has entered."""
+"""Where the shell keeps how many of its cells an earlier recorder knew: what it recorded is on
+record, and what it did not, while it was paused, must not be."""
 
 _OFF = re.compile(r"\s*(?:%%private\b|#\s*ipymemory:\s*off\b)", re.IGNORECASE)
 _OURS = re.compile(
@@ -95,6 +96,8 @@ class Recorder:
         self._pid = os.getpid()
         self._writer: TranscriptWriter | None = None
         self._retry_at = 0.0
+        self._paused_at = 0
+        self._paused_cells: set[int] = set()
         self._unseen = False
         self._turns: dict[str | None, Turning] = {}
         self._names = Names(settings.capture.names, settings.capture.columns)
@@ -124,6 +127,8 @@ class Recorder:
             except ValueError:
                 # Somebody took all callbacks out of the shell.
                 continue
+        if self._writer is not None or self._paused_cells or self.paused:
+            setattr(self._shell, _HISTORY_SEEN, len(self._history()))
         self._tee.end()
         if self._tap is not None:
             self._tap.remove()
@@ -135,10 +140,14 @@ class Recorder:
 
     def pause(self) -> None:
         """Record nothing from the next cell on."""
+        if not self.paused:
+            self._paused_at = len(self._history())
         self.paused = True
 
     def resume(self) -> None:
         """Record again, from the next cell on."""
+        if self.paused:
+            self._paused_cells.update(range(self._paused_at, len(self._history())))
         self.paused = False
 
     # The hooks, on the main thread or a subshell's.
@@ -263,13 +272,14 @@ class Recorder:
 
     def _enter_history(self, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
-        shell = self._shell
-        found = list(getattr(shell.history_manager, "input_hist_raw", ()))
-        seen = getattr(shell, _HISTORY_SEEN, 1)
+        found = self._history()
+        seen = getattr(self._shell, _HISTORY_SEEN, 1)
         # Newer versions have stored the cell that is about to run, older ones have not.
         last = len(found) - (1 if found and found[-1] == current else 0)
         for count in range(max(seen, last - HISTORY, 1), last):
             source = found[count]
+            if count in self._paused_cells:
+                continue
             if source.strip() and not _OFF.match(source) and not _ours(source):
                 assert self._writer is not None
                 self._writer.append(
@@ -284,6 +294,10 @@ class Recorder:
                         "execution_count": count,
                     }
                 )
+
+    def _history(self) -> list[str]:
+        """Return the cells that ran in this process as they were typed, by their count."""
+        return list(getattr(self._shell.history_manager, "input_hist_raw", ()))
 
     def _failed(self, error: BaseException) -> None:
         """Remember why nothing is recorded; the cell goes on."""

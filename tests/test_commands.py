@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
 import pytest
 
 from ipymemory import commands, lines, processes
@@ -22,6 +22,7 @@ from ipymemory.config import Settings
 from ipymemory.errors import ChangedSince, CommandError
 from ipymemory.history import History
 from ipymemory.places import Project, SessionFolder, config_folder, project_of
+from ipymemory.processes import ProcessIdentity
 from ipymemory.prompts import NOTES_TEMPLATE
 from ipymemory.sessions import Identity, claim, update
 from ipymemory.transcript import TranscriptWriter
@@ -219,7 +220,7 @@ def test_status_of_a_project_without_sessions_writes_nothing(project: Project) -
     page = call(place(project), "status")
     assert "- **Session** none yet" in page.markdown
     assert page.data["kept"] == {
-        "sessions": 0, "bytes": 0, "keep_days": 400, "expired": 0, "memories": 0
+        "sessions": 0, "bytes": 0, "keep_days": 400, "expired": 0, "gone": 0, "memories": 0
     }  # fmt: skip
     assert not project.folder.exists()
 
@@ -490,11 +491,21 @@ def test_memories_go_only_when_they_are_named(project: Project) -> None:
 
 
 def test_purge_leaves_what_another_kernel_records(project: Project) -> None:
-    kernel = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    code = (
+        "import json; from ipymemory import processes; "
+        "print(json.dumps(processes.own().as_dict()), flush=True); input()"
+    )
+    kernel = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
+        assert kernel.stdout is not None
         held = session(project, "held.ipynb")
-        started = psutil.Process(kernel.pid).create_time()
-        update(held, kernel=replace(processes.own(), pid=kernel.pid, started=started))
+        owner = ProcessIdentity.from_dict(json.loads(kernel.stdout.readline()))
+        update(held, kernel=owner)
         free = session(project, "free.ipynb")
         page = call(place(project), "purge project --yes")
         assert "1 session that another kernel holds" in page.plain
@@ -502,7 +513,7 @@ def test_purge_leaves_what_another_kernel_records(project: Project) -> None:
         assert not free.path.exists()
         assert {e["session"] for e in call(place(project), "history").data} == {held.id}
     finally:
-        kernel.communicate()
+        kernel.communicate(b"\n")
 
 
 def test_purge_by_age_takes_only_the_old(project: Project) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -70,7 +70,9 @@ def _home(place: Place) -> Iterator[Finding]:
 
 
 def _records(place: Place) -> Iterator[Finding]:
-    for read in (place.project.properties, *(partial(sessions.read, f) for f in _folders(place))):
+    readers: list[Callable[[], object]] = [place.project.properties]
+    readers += [partial(sessions.read, folder) for folder in _folders(place)]
+    for read in readers:
         try:
             found = read()
         except IpymemoryError as error:
