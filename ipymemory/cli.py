@@ -13,10 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ipymemory import __version__, commands, kernel_hook, places
+from ipymemory import __version__, kernel_hook, places
 from ipymemory.commands import calling, helping
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.table import COMMANDS
 from ipymemory.config import Settings, read_config_files
 from ipymemory.config_files import config_files
 from ipymemory.errors import CommandError, IpymemoryError
@@ -47,7 +48,7 @@ def _run(words: list[str]) -> tuple[Page, bool]:
         return Page(f"ipymemory {__version__}"), False
     elif {"-h", "--help"} & set(words[1:]):
         words = ["help", words[0]]
-    elif words[0] in commands.COMMANDS and words[0] not in known:
+    elif words[0] in COMMANDS and words[0] not in known:
         raise CommandError(
             f"{words[0]} is for a running notebook or terminal IPython: type "
             f"%memory {words[0]} there."
@@ -60,9 +61,7 @@ def _run(words: list[str]) -> tuple[Page, bool]:
 def line_commands() -> dict[str, Command]:
     """Return every command of the command line by its name."""
     known = {
-        name: each
-        for name, each in commands.COMMANDS.items()
-        if not each.needs_session and name != "help"
+        name: each for name, each in COMMANDS.items() if not each.needs_session and name != "help"
     }
     known |= {each.name: each for each in (DEMO, INSTALL_HOOK, UNINSTALL_HOOK)}
     known["help"] = helping.command(known)

@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ipymemory.commands.pages import Page, size
+from ipymemory.commands.amounts import size
+from ipymemory.commands.pages import Page
 from ipymemory.errors import CommandError, IpymemoryError, PlaceError
 
 NOTEBOOK = "bicycles.ipynb"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from ipymemory import markdown, sessions
-from ipymemory.commands.pages import counted
+from ipymemory.commands.amounts import counted
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import Identity
 from ipymemory.turns import Turn

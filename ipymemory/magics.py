@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 
-from ipymemory import commands
-from ipymemory.commands.pages import Page
-from ipymemory.commands.place import Place
 from ipymemory.errors import IpymemoryError
+
+if TYPE_CHECKING:
+    from ipymemory.commands.pages import Page
+    from ipymemory.commands.place import Place
 
 PREFIX = "%memory "
 
@@ -82,11 +83,31 @@ class MemoryMagics(Magics):
 
     @line_magic
     def memory(self, line: str) -> None:
-        """Show and steer the memory of this notebook."""
+        """Show and steer the memory of this notebook; without a command it is the status.
+
+        ::
+
+            %memory status            show what runs, what ran last and where it all lies
+            %memory notes             show the session notes, or those of a notebook file
+            %memory mode              show or choose what may happen by itself in this project
+            %memory pause             record nothing until resume-recording
+            %memory resume-recording  record again after pause
+            %memory history           list what engines wrote, newest first
+            %memory diff              show what a run changed
+            %memory undo              put back what was there before a run
+            %memory doctor            look for what is wrong and say what to do
+            %memory export            copy all that is kept of this project to a folder or .zip
+            %memory purge             remove transcripts, notes and history from the disk
+            %memory help              what each command does
+
+            %memory help COMMAND tells more of one.
+        """
         from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
+        from ipymemory.commands import table  # late: loading needs none of it
+
         try:
-            page = commands.call(self._place(), arg_split(line, posix=True, strict=False))
+            page = table.call(self._place(), arg_split(line, posix=True, strict=False))
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
         show(self.shell, page)
@@ -105,6 +126,3 @@ class MemoryMagics(Magics):
         if line.strip():
             raise UsageError("%%private takes no arguments. The right form is: %%private")
         self.shell.run_cell(f"%%private\n{cell}")
-
-
-MemoryMagics.memory.__doc__ = f"{MemoryMagics.memory.__doc__}\n\n{commands.overview(PREFIX)}\n"

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import ipymemory
-from ipymemory import cli, commands
+from ipymemory import cli
+from ipymemory.commands.table import COMMANDS
 
 TOP = Path(__file__).parent.parent
 
@@ -141,7 +142,7 @@ def test_every_listing_has_json(capsys: pytest.CaptureFixture[str]) -> None:
             assert code == 0
             json.loads(out)
     for name in ("status", "notes", "history", "diff", "doctor"):
-        assert any(each.name == "--json" for each in commands.COMMANDS[name].arguments)
+        assert any(each.name == "--json" for each in COMMANDS[name].arguments)
 
 
 @pytest.mark.spec("S4")

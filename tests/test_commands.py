@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from ipymemory import commands, lines, processes
-from ipymemory.commands import calling
-from ipymemory.commands.pages import Argument, Arguments, Command, Page, counted, size
+from ipymemory import lines, processes
+from ipymemory.commands import calling, table
+from ipymemory.commands.amounts import counted, size
+from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
 from ipymemory.errors import ChangedSince, CommandError
@@ -94,17 +95,17 @@ def test_a_wrong_call_is_answered_with_the_right_form(words: list[str], said: st
 )
 def test_a_typo_gets_the_nearest_command(typed: str, meant: str) -> None:
     with pytest.raises(CommandError, match=f"Did you mean %memory {meant}\\?"):
-        calling.find(commands.COMMANDS, typed, "%memory ")
+        calling.find(table.COMMANDS, typed, "%memory ")
 
 
 def test_a_word_that_is_near_to_none_gets_the_list() -> None:
     with pytest.raises(CommandError, match="The commands are status, notes, mode, pause,"):
-        calling.find(commands.COMMANDS, "xyzzy", "%memory ")
+        calling.find(table.COMMANDS, "xyzzy", "%memory ")
 
 
 def test_every_command_explains_itself() -> None:
-    overview = commands.overview("%memory ")
-    for command in commands.COMMANDS.values():
+    overview = table.overview("%memory ")
+    for command in table.COMMANDS.values():
         assert f"%memory {command.name} " in overview
         assert command.summary in overview
         for argument in command.arguments:
@@ -213,7 +214,7 @@ def place(
 
 
 def call(where: Place, line: str) -> Page:
-    return commands.call(where, line.split())
+    return table.call(where, line.split())
 
 
 def test_status_of_a_project_without_sessions_writes_nothing(project: Project) -> None:
@@ -226,7 +227,7 @@ def test_status_of_a_project_without_sessions_writes_nothing(project: Project) -
 
 
 def test_no_word_at_all_is_the_status(project: Project) -> None:
-    assert commands.call(place(project), []) == call(place(project), "status")
+    assert table.call(place(project), []) == call(place(project), "status")
 
 
 @pytest.mark.spec("L2")

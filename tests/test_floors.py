@@ -47,8 +47,12 @@ PARTS = {
     "capture": "recorder",
     "names": "recorder",
     "outputs": "recorder",
+    "packages": "recorder",
+    "unrecorded": "recorder",
+    "writing": "recorder",
     "host": "extension",
     "entry_lines": "transcript",
+    "session_record": "sessions",
     "greeting": "extension",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""

@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from ipymemory import kernel_hook, markdown, prompts, sessions
-from ipymemory.commands.pages import JSON, Arguments, Command, Page, counted
+from ipymemory.commands.amounts import counted
+from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import IpymemoryError
 from ipymemory.places import SessionFolder, config_folder

@@ -8,7 +8,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ipymemory.commands.pages import Argument, Arguments, Command, Page, counted, size
+from ipymemory.commands.amounts import counted, size
+from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
 from ipymemory.turns import new_id

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ipymemory import sessions
-from ipymemory.commands.pages import Argument, Arguments, Command, Page, counted, size
+from ipymemory.commands.amounts import counted, size
+from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
 from ipymemory.history import History

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page, counted
+from ipymemory.commands.amounts import counted
+from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import ChangedSince, CommandError
 from ipymemory.history import History, RunEntry

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory import lines, sessions
-from ipymemory.commands.pages import JSON, Arguments, Command, Page, counted, size
+from ipymemory.commands.amounts import counted, size
+from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import WorkerError
 from ipymemory.places import SessionFolder

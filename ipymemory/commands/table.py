@@ -1,0 +1,47 @@
+"""The table of commands, and the way from the words that somebody typed to a `Page`.
+
+It knows every command's room, so it is imported when the first command is called and not when
+the extension is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipymemory.commands import calling, helping
+from ipymemory.commands.diagnosis import DOCTOR
+from ipymemory.commands.exporting import EXPORT
+from ipymemory.commands.modes import MODE, PAUSE, RESUME
+from ipymemory.commands.notes import NOTES
+from ipymemory.commands.pages import Command, Page
+from ipymemory.commands.place import Place
+from ipymemory.commands.removal import PURGE
+from ipymemory.commands.runs import DIFF, HISTORY, UNDO
+from ipymemory.commands.status import STATUS
+
+COMMANDS: dict[str, Command] = {
+    each.name: each
+    for each in [
+        *(STATUS, NOTES, MODE, PAUSE, RESUME),
+        *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
+    ]
+}
+COMMANDS["help"] = helping.command(COMMANDS)
+
+
+def call(place: Place, words: Sequence[str]) -> Page:
+    """Run the command that `words` name and return what it says.
+
+    No words at all show the status. Raises `CommandError` for a wrong call, and what the
+    command itself raises of `IpymemoryError`.
+    """
+    words = list(words)
+    if not words:
+        return STATUS.run(place, {})
+    command = calling.find(COMMANDS, words[0], place.prefix)
+    return command.run(place, calling.parse(command, words[1:], place.prefix))
+
+
+def overview(prefix: str) -> str:
+    """Return the usage of every command, as ``%memory?`` and ``ipymemory help`` show it."""
+    return helping.overview(COMMANDS, prefix)
