@@ -90,7 +90,8 @@ def _content(path: Path) -> dict[str, Any]:
                 "are read. Clear its largest outputs, save it, and try again."
             )
         data = path.read_bytes()
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ValueError) as error:
+        # ValueError: a null character, which no name of a file can hold.
         raise NotebookError(f"There is no file {path}. Check the name.") from error
     except OSError as error:
         reason = error.strerror or str(error)

@@ -55,7 +55,7 @@ class Cell:
 
 def take_apart(source: str) -> Cell:
     """Return `source` taken apart. Never raises; time grows with the source's length alone."""
-    source = _bounded(source).replace("\r\n", "\n").replace("\0", " ")
+    source = _bounded(source).replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
     if not ("%" in source or "!" in source or "?" in source):
         return Cell(source, (), _comments(source) if "#" in source else ())
     commands: list[str] = []

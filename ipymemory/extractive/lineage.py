@@ -7,7 +7,7 @@ import sys
 
 from ipymemory.extractive.material import Line
 from ipymemory.extractive.story import Named, Story, is_data
-from ipymemory.extractive.wording import code, spans
+from ipymemory.extractive.wording import code, plain, spans
 
 _DULL = re.compile(
     r"(?:module|function|type|method|builtin_function_or_method|NoneType|Figure|Axes|AxesSubplot"
@@ -35,7 +35,7 @@ def codebase(story: Story) -> list[Line]:
         lines.append(Line(f"- {label} imports {', '.join(texts)}", 8))
     for package, (version, label) in story.installed.items():
         if package.casefold().replace("-", "_") not in story.packages:
-            lines.append(Line(f"- {label} installed {code(package)} {version}", 5))
+            lines.append(Line(f"- {label} installed {code(package)} {plain(version, 40)}", 5))
     newest = {step.label for step in story.steps[-3:]}
     for named in story.names.values():
         shown = named.columns or named.changed or named.added or named.name in story.used
@@ -84,7 +84,7 @@ def _lineage(story: Story, named: Named) -> str:
 def _version(story: Story, package: str) -> str:
     known = story.versions
     name = package.casefold()
-    return code(known.get(name) or known.get(_ALIASES.get(package, ""), ""), 40).strip("`")
+    return plain(known.get(name) or known.get(_ALIASES.get(package, ""), ""), 40)
 
 
 def _standard(package: str) -> bool:
@@ -93,4 +93,4 @@ def _standard(package: str) -> bool:
 
 def kind(named: Named) -> str:
     """Return type and shape: ``DataFrame 344 x 7``; empty when a file tells neither."""
-    return f"{named.type} {named.shape}".strip()
+    return plain(f"{named.type} {named.shape}".strip())

@@ -129,7 +129,7 @@ def _merged(base: Sequence[str], here: Sequence[str], new: Sequence[str]) -> lis
         return list(new)
     edits = _edits(base, here)
     keys = _keys(new)
-    present = set(keys)
+    present, known = set(keys), set(edits.order)
     places: dict[str, list[str]] = {}
     anchor = _BEGIN
     for key in [_BEGIN, *edits.order]:
@@ -143,7 +143,7 @@ def _merged(base: Sequence[str], here: Sequence[str], new: Sequence[str]) -> lis
     for key, text in zip(keys, new, strict=True):
         if key in edits.changed:
             merged.append(edits.changed[key])
-        elif key not in edits.taken_out and text.rstrip() not in edits.texts:
+        elif key not in edits.taken_out and (key in known or text.rstrip() not in edits.texts):
             merged.append(text)
         merged += places.get(key, ())
     return merged

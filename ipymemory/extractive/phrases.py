@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ipymemory.extractive import results
 from ipymemory.extractive.story import Logged, Step, Story, is_data
-from ipymemory.extractive.wording import code, quote
+from ipymemory.extractive.wording import code, plain, quote
 
 OPEN = 8
 """Steps after which what the log says of one is settled: whether a later cell went on with it."""
@@ -69,11 +69,8 @@ def _phrase(story: Story, index: int) -> str:
     ][:3]
     if said.figure:
         title = quote(facts.titles[0], 80) if facts.titles else ""
-        parts.append(
-            f"figure {title}".rstrip()
-            if title
-            else f"figure by {code(facts.drawn or facts.last or facts.lines[-1], 80)}"
-        )
+        by = code(facts.drawn or facts.last, 80)
+        parts.append(f"figure {title}" if title else f"figure by {by}" if by else "figure")
     parts += shown(step)
     return "; ".join(parts[:_PARTS]) if parts else first(step)
 
@@ -121,7 +118,7 @@ def _made(story: Story, index: int) -> list[str]:
             continue
         sources = [name for name in built.names if is_data(name, story) and name != built.name]
         known = bound.get(built.name)
-        shape = f"{known.type} {known.shape}".strip() if known is not None and known.shape else ""
+        shape = plain(f"{known.type} {known.shape}") if known is not None and known.shape else ""
         if not (sources or shape or (read and "(" in built.expression)):
             continue
         if not (built.name in story.used or index >= len(story.steps) - 2 or shape):

@@ -268,14 +268,20 @@ class Reader:
         self.titles += [clean(str(each.value)) for each in given if _is_text(each)]  # type: ignore[attr-defined]
 
     def _names_in(self, node: ast.AST) -> tuple[str, ...]:
-        """Return the global names that `node` loads, in the order in which they stand."""
+        """Return the global names that `node` loads, in the order in which they stand.
+
+        What is only called is not what a thing is made of.
+        """
         found: list[tuple[int, int, str]] = []
         own: set[str] = set()
+        called: set[int] = set()
         for each in ast.walk(node):
-            if isinstance(each, ast.Name):
-                if isinstance(each.ctx, ast.Load):
+            if isinstance(each, ast.Call):
+                called.add(id(each.func))
+            elif isinstance(each, ast.Name):
+                if isinstance(each.ctx, ast.Load) and id(each) not in called:
                     found.append((each.lineno, each.col_offset, each.id))
-                else:
+                elif not isinstance(each.ctx, ast.Load):
                     own.add(each.id)
             elif isinstance(each, ast.arg):
                 own.add(each.arg)

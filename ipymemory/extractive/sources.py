@@ -10,6 +10,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ipymemory.extractive import cells
 from ipymemory.extractive.material import Expr, Facts, FileUse
@@ -17,6 +18,8 @@ from ipymemory.extractive.reader import Reader
 from ipymemory.extractive.wording import clean, shorten
 
 _MARK = re.compile(r"\b(?:TO-?DO|FIX-?ME|XXX|HACK)\b\s*(?:\([^)]{0,40}\))?\s*[:\-]?\s*(?P<what>.*)")
+_BLOCK = re.compile(r"(?!(?:else|elif|except|finally)\b)[^\s#)\]}]")
+_MOST_BLOCKS = 400
 _WORD = re.compile(r"[A-Za-z_]\w+")
 
 
@@ -89,17 +92,10 @@ def _facts(source: str) -> Facts:
 
 def _readable(python: str) -> Iterator[ast.Module]:
     """Yield the trees of the blocks of `python` that parse, with the lines where they stand."""
-    lines = python.splitlines(keepends=True)
-    starts = [
-        number
-        for number, line in enumerate(lines)
-        if line.strip()
-        and line[0] not in " \t#)]}"
-        and not line.startswith(("else", "elif", "except", "finally"))
-    ]
-    for number, start in enumerate(starts[:400]):
-        end = starts[number + 1] if number + 1 < len(starts) else len(lines)
-        tree = parse("\n" * start + "".join(lines[start:end]))
+    lines = python.split("\n")
+    starts = [number for number, line in enumerate(lines) if _BLOCK.match(line)]
+    for start, end in pairwise([*starts[:_MOST_BLOCKS], len(lines)]):
+        tree = parse("\n" * start + "\n".join(lines[start:end]))
         if tree is not None:
             yield tree
 

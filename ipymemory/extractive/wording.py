@@ -84,6 +84,11 @@ def quote(text: str, limit: int = 240) -> str:
     return f'"{inner}"' if inner else ""
 
 
+def plain(text: str, limit: int = 60) -> str:
+    """Return a word or two that stand in a line by themselves: a type, a shape, a version."""
+    return shorten(_plain(clean(text)), limit)
+
+
 def title(text: str) -> str:
     """Return prose as a line that stands alone, with nothing before its first word."""
     return _LEADING.sub("", words(text, 120)).strip()
