@@ -3,7 +3,8 @@
 A server tells the path in the environment and in the namespace, VS Code in a name of its own,
 nbclient and a terminal not at all; then the working folder says at least which project. The
 path of a server stays what it was when the kernel began, also after a renaming, so the file's
-inode goes with it: a save keeps it and a renaming too.
+inode goes with it: a save keeps it and a renaming too. In a terminal the shell that IPython was
+typed into tells it from other terminals.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ipymemory import processes
 from ipymemory.sessions import Identity
 
 _NAMES = ("__vsc_ipynb_file__", "__session__")
@@ -26,7 +28,7 @@ def identity(shell: Any) -> Identity:
     return Identity(
         notebook=notebook,
         inode=_inode(notebook),
-        connection=Path(str(connection)).name,
+        connection=Path(str(connection)).name or (_terminal() if kernel is None else ""),
         terminal=kernel is None,
     )
 
@@ -49,6 +51,12 @@ def _notebook(shell: Any) -> Path | None:
         if path.is_absolute() and (path.suffix == ".ipynb" or path.is_file()):
             return path
     return None
+
+
+def _terminal() -> str:
+    """Return what names this terminal for as long as its shell lives, or nothing."""
+    shell = processes.session_leader()
+    return f"terminal {shell.pid} {shell.started:.2f} {shell.boot}" if shell else ""
 
 
 def _inode(path: Path | None) -> tuple[int, int] | None:

@@ -57,7 +57,24 @@ class ProcessIdentity:
 
 def own() -> ProcessIdentity:
     """Return the identity of this process, also in a child that was forked."""
-    return _identity(os.getpid())
+    return _own(os.getpid())
+
+
+def identity(pid: int) -> ProcessIdentity | None:
+    """Return the identity of the process that has the number `pid` now, or None."""
+    started = _started(pid)
+    return None if started is None else ProcessIdentity(pid, started, _boot(), _host())
+
+
+def session_leader() -> ProcessIdentity | None:
+    """Return the shell of the terminal that this process was typed into.
+
+    None without a terminal, where the process leads its session itself, and on Windows.
+    """
+    if os.name == "nt" or not os.isatty(0):
+        return None
+    leader = os.getsid(0)
+    return identity(leader) if leader != os.getpid() else None
 
 
 def alive(identity: ProcessIdentity) -> bool:
@@ -86,8 +103,8 @@ def lower_priority() -> None:
 
 
 @cache
-def _identity(pid: int) -> ProcessIdentity:
-    return ProcessIdentity(pid, _started(pid) or 0.0, _boot(), _host())
+def _own(pid: int) -> ProcessIdentity:
+    return identity(pid) or ProcessIdentity(pid, 0.0, _boot(), _host())
 
 
 def _started(pid: int) -> float | None:

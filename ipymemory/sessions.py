@@ -1,9 +1,9 @@
 """Which session a kernel works in: its record on disk, and who owns it.
 
 A session is the work on one notebook, or in one terminal, across kernel lives. A kernel goes on
-with the session of its connection file or its notebook when that has been idle under twelve
-hours and no live process owns it. A second live kernel gets a session of its own. A renamed
-notebook is known by its inode and goes on; a copy has another inode and starts anew.
+with the session of its connection file, else of its notebook, when that has been idle under
+twelve hours and no live process owns it. A second live kernel gets a session of its own. A
+renamed notebook is known by its inode and goes on; a copy has another inode and starts anew.
 
 ``session.json`` has two writers, the kernel and the worker, so every change is read, made and
 written under a lock. The claim itself is made under a lock of the project, so that of two
@@ -12,87 +12,45 @@ kernels that begin at once exactly one goes on with what was there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+import os
+import unicodedata
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from ipymemory import processes
 from ipymemory.errors import FormatError, PlaceError
-from ipymemory.files import make_folder, read_json, write_atomic, write_json
-from ipymemory.places import Project, SessionFolder
+from ipymemory.files import locked, make_folder, read_json, write_atomic, write_json
+from ipymemory.places import Project, SessionFolder, real_path
 from ipymemory.processes import ProcessIdentity
+from ipymemory.session_record import VERSION as VERSION
+from ipymemory.session_record import SessionRecord as SessionRecord
 from ipymemory.transcript import last_running
 from ipymemory.turns import Turn, new_id, utc_now
 
-VERSION = 1
 IDLE = timedelta(hours=12)
 """A session idle for longer is not gone on with (behaviour, "session")."""
 
 FAR_OWNER = timedelta(hours=1)
 """How long the process of another host, which cannot be asked, counts as alive."""
 
-LOCK_SECONDS = 5.0
+MOST_LOOKED_AT = 300
+"""Sessions, the newest, among which that of a notebook is looked for: some 20 ms at load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a kernel works for: the notebook and its inode, its connection file, or a terminal."""
+    """Who a kernel works for: the notebook and its inode, its connection file, or a terminal.
+
+    `connection` is the name of the connection file, which a restart keeps; in a terminal, what
+    tells that terminal from others, or nothing.
+    """
 
     notebook: Path | None
     inode: tuple[int, int] | None
     connection: str
     terminal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRecord:
-    """What ``session.json`` holds. `unknown` are keys of a newer version, kept as they are."""
-
-    id: str
-    version: int = VERSION
-    notebook: str = ""
-    inode: tuple[int, int] | None = None
-    connection: str = ""
-    previous: str = ""
-    generation: int = 1
-    started: str = ""
-    last_turn: str = ""
-    kernel: ProcessIdentity | None = None
-    worker: ProcessIdentity | None = None
-    notes_through: str = ""
-    extracted_through: str = ""
-    pending: tuple[str, ...] = ()
-    unknown: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
-        value = {each.name: getattr(self, each.name) for each in fields(self)}
-        unknown = value.pop("unknown")
-        for name in ("kernel", "worker"):
-            value[name] = value[name].as_dict() if value[name] is not None else None
-        return {**unknown, **value}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any], id: str) -> SessionRecord:
-        """Return the record that `as_dict` described; what is of the wrong type is its default."""
-        version, generation = value.get("version"), value.get("generation")
-        inode, pending = value.get("inode"), value.get("pending")
-        known = {each.name for each in fields(cls)}
-        texts = ("notebook", "connection", "previous", "started", "last_turn", "notes_through",
-                 "extracted_through")  # fmt: skip
-        return cls(
-            id=id,
-            version=version if isinstance(version, int) else 0,
-            inode=_inode(inode),
-            generation=generation if isinstance(generation, int) else 1,
-            kernel=ProcessIdentity.from_dict(value.get("kernel")),
-            worker=ProcessIdentity.from_dict(value.get("worker")),
-            pending=tuple(map(str, pending)) if isinstance(pending, list) else (),
-            unknown={name: each for name, each in value.items() if name not in known},
-            **{name: str(value[name]) for name in texts if isinstance(value.get(name), str)},
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +87,34 @@ class Claim:
         return self.record.generation
 
 
-def find(project: Project, identity: Identity, now: datetime) -> Found:
-    """Return the session of `identity`, without changing anything; raises nothing."""
-    last: Found | None = None
-    for record, folder in every(project):
-        if not _same(record, identity):
+def find(
+    project: Project, identity: Identity, now: datetime, kernel: ProcessIdentity | None = None
+) -> Found:
+    """Return the session of `identity`, without changing anything; raises nothing.
+
+    `kernel` is who asks, this process if it is not given. Of sessions that could be gone on with
+    the one of the same connection file comes first, then the newest.
+    """
+    kernel = kernel or processes.own()
+    identity = _real(identity)
+    best: Found | None = None
+    for folder in _newest(project)[:MOST_LOOKED_AT]:
+        idle = now - last_active(folder) >= IDLE
+        if idle and best is not None:
+            break
+        record = _read_or_empty(folder)
+        if not _same(record, identity) or _held(record, folder, now, kernel):
             continue
-        if owned(record, folder, now):
-            continue
-        mine = record.kernel == processes.own()
-        died = None if mine else last_running(folder.transcript)
-        fresh = mine or now - last_active(record, folder) < IDLE
-        found = Found(folder, record, fresh and record.version <= VERSION, died)
-        if found.continues:
+        mine = record.kernel == kernel
+        # A kernel that ended as it should has let its session go.
+        died = None if mine or record.kernel is None else last_running(folder.transcript)
+        continues = (mine or not idle) and record.version <= VERSION
+        found = Found(folder, record, continues, died)
+        if continues and identity.connection and record.connection == identity.connection:
             return found
-        last = last or found
-    return last or Found()
+        if best is None or (continues and not best.continues):
+            best = found
+    return best or Found()
 
 
 def claim(project: Project, identity: Identity, now: datetime, kernel: ProcessIdentity) -> Claim:
@@ -152,28 +122,27 @@ def claim(project: Project, identity: Identity, now: datetime, kernel: ProcessId
 
     Raises `PlaceError` or `FormatError` when nothing can be written.
     """
-    with _locked(project.folder / ".claim.lock"):
+    with locked(project.folder / ".claim.lock"):
         if not project.record.exists():
             project.set_property("root", str(project.root))
-        found = find(project, identity, now)
-        told = {
-            "notebook": str(identity.notebook or ""),
-            "inode": identity.inode,
-            "connection": identity.connection,
-            "kernel": kernel,
-        }
+        found = find(project, identity, now, kernel)
+        identity = _real(identity)
+        told: dict[str, Any] = {"kernel": kernel}
+        # What is not known this time was known before: a reset takes the path's name away.
+        if identity.notebook is not None:
+            told |= {"notebook": str(identity.notebook)}
+        if identity.inode is not None:
+            told |= {"inode": identity.inode}
+        if identity.connection:
+            told |= {"connection": identity.connection}
         if found.continues and found.folder is not None and found.record is not None:
             mine = found.record.kernel == kernel
             generation = found.record.generation + (0 if mine else 1)
             record = update(found.folder, generation=generation, **told)
             return Claim(found.folder, record, not mine, found.died_in)
         folder = SessionFolder(project.sessions / new_id())
-        record = SessionRecord(
-            id=folder.id,
-            previous=found.folder.id if found.folder else "",
-            started=utc_now(),
-            **told,  # type: ignore[arg-type]
-        )
+        previous = found.folder.id if found.folder else ""
+        record = SessionRecord(id=folder.id, previous=previous, started=utc_now(), **told)
         make_folder(folder.path)
         write_json(folder.record, record.as_dict())
         return Claim(folder, record, False, found.died_in)
@@ -184,7 +153,7 @@ def update(folder: SessionFolder, **changes: Any) -> SessionRecord:
 
     A record of an older version is upgraded and a copy of it kept.
     """
-    with _locked(folder.path / ".session.lock"):
+    with locked(folder.path / ".session.lock"):
         record = read(folder)
         if record.version > VERSION:
             raise FormatError(
@@ -200,7 +169,10 @@ def update(folder: SessionFolder, **changes: Any) -> SessionRecord:
 
 
 def release(folder: SessionFolder) -> None:
-    """Own the session no longer, if this process does. A forked child owns nothing."""
+    """Own the session no longer, if this process does. A forked child owns nothing.
+
+    Raises `PlaceError`, and `FormatError` for a record that cannot be read.
+    """
     if folder.record.exists() and read(folder).kernel == processes.own():
         update(folder, kernel=None)
 
@@ -215,38 +187,20 @@ def every(project: Project) -> list[tuple[SessionRecord, SessionFolder]]:
 
     One whose record cannot be read is there with an empty record, never lost.
     """
-    try:
-        folders = [SessionFolder(each) for each in project.sessions.iterdir() if each.is_dir()]
-    except OSError:
-        return []
-    found = []
-    for folder in folders:
-        if folder.id.startswith("."):
-            continue
-        try:
-            record = read(folder)
-        except (FormatError, PlaceError):
-            record = SessionRecord(folder.id)
-        found.append((last_active(record, folder), record, folder))
-    found.sort(key=lambda each: (each[0], each[2].id), reverse=True)
-    return [(record, folder) for _, record, folder in found]
+    return [(_read_or_empty(folder), folder) for folder in _newest(project)]
 
 
 def latest_folder(project: Project) -> SessionFolder | None:
     """Return the session whose last turn is the newest, or None."""
-    return next((folder for _, folder in every(project)), None)
+    return next(iter(_newest(project)), None)
 
 
-def last_active(record: SessionRecord, folder: SessionFolder) -> datetime:
-    """Return when the session last had a turn: the newest of its transcript and its start."""
-    try:
-        return datetime.fromtimestamp(folder.transcript.stat().st_mtime, UTC)
-    except (OSError, OverflowError, ValueError):
-        pass
-    try:
-        return datetime.fromisoformat(record.last_turn or record.started)
-    except ValueError:
-        return datetime.fromtimestamp(0, UTC)
+def last_active(folder: SessionFolder) -> datetime:
+    """Return when the session last had a turn: when its transcript was last written to.
+
+    Before the first turn it is the time of its record.
+    """
+    return datetime.fromtimestamp(_touched(folder), UTC)
 
 
 def expired(project: Project, keep_days: int, now: datetime) -> list[SessionFolder]:
@@ -254,68 +208,99 @@ def expired(project: Project, keep_days: int, now: datetime) -> list[SessionFold
     limit = timedelta(days=keep_days)
     return [
         folder
-        for record, folder in every(project)
-        if now - last_active(record, folder) > limit and not owned(record, folder, now)
+        for folder in _newest(project)
+        if now - last_active(folder) > limit and not owned(_read_or_empty(folder), folder, now)
     ]
-
-
-def _same(record: SessionRecord, identity: Identity) -> bool:
-    """Return whether the record is of the same notebook, or of the same kernel before a restart."""
-    if identity.notebook is None:
-        return bool(identity.connection) and record.connection == identity.connection
-    if record.notebook == str(identity.notebook):
-        return True
-    # Renamed: the same file under a new name, and nothing under the old one. A copy left the
-    # old one in place, and a hard link is a copy too as far as people are concerned.
-    return (
-        bool(record.notebook)
-        and record.inode is not None
-        and record.inode == identity.inode
-        and not Path(record.notebook).exists()
-    )
 
 
 def owned(record: SessionRecord, folder: SessionFolder, now: datetime) -> bool:
     """Return whether a live process other than this one owns the session."""
+    return _held(record, folder, now, processes.own())
+
+
+def _held(
+    record: SessionRecord, folder: SessionFolder, now: datetime, kernel: ProcessIdentity
+) -> bool:
     owner = record.kernel
-    if owner is None or owner == processes.own():
+    if owner is None or owner == kernel:
         return False
     if processes.local(owner):
         return processes.alive(owner)
-    return now - last_active(record, folder) < FAR_OWNER
+    return now - last_active(folder) < FAR_OWNER
 
 
-def _inode(value: object) -> tuple[int, int] | None:
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(n, int) for n in value):
-        return (value[0], value[1])
-    return None
+def _newest(project: Project) -> list[SessionFolder]:
+    """Return the folders of the sessions, the newest first; reads none of their files."""
+    try:
+        with os.scandir(project.sessions) as entries:
+            names = [each.name for each in entries if each.is_dir()]
+    except OSError:
+        return []
+    found = [SessionFolder(project.sessions / each) for each in names if each[0] != "."]
+    return sorted(found, key=lambda folder: (_touched(folder), folder.id), reverse=True)
 
 
-class _locked:
-    """Holds the lock file `path` for a few statements; raises `PlaceError` when it cannot."""
-
-    def __init__(self, path: Path) -> None:
-        from filelock import FileLock  # late: most loads never claim
-
-        self._path = path
-        make_folder(path.parent)
-        self._lock = FileLock(path, timeout=LOCK_SECONDS, mode=0o600)
-
-    def __enter__(self) -> None:
-        from filelock import Timeout
-
+def _touched(folder: SessionFolder) -> float:
+    for path in (folder.transcript, folder.record):
         try:
-            self._lock.acquire()
-        except Timeout as error:
-            raise PlaceError(
-                f"{self._path} has been locked for {LOCK_SECONDS:g} s by another process. Try "
-                "again, or end that process."
-            ) from error
-        except OSError as error:
-            raise PlaceError(
-                f"{self._path} cannot be locked: {error.strerror or error}. Mend the folder's "
-                "permissions."
-            ) from error
+            return max(path.stat().st_mtime, 0.0)
+        except OSError:
+            continue
+    return 0.0
 
-    def __exit__(self, *exc: object) -> None:
-        self._lock.release()
+
+def _read_or_empty(folder: SessionFolder) -> SessionRecord:
+    try:
+        return read(folder)
+    except (FormatError, PlaceError):
+        return SessionRecord(folder.id)
+
+
+def _real(identity: Identity) -> Identity:
+    """Return the identity with the one path of its notebook, however it was reached."""
+    if identity.notebook is None:
+        return identity
+    try:
+        return replace(identity, notebook=real_path(identity.notebook))
+    except PlaceError:
+        return replace(identity, notebook=None, inode=None)
+
+
+def _same(record: SessionRecord, identity: Identity) -> bool:
+    """Return whether the record is of the same notebook, or of the same kernel before a restart."""
+    if identity.connection and record.connection == identity.connection:
+        return True
+    if identity.notebook is None or not record.notebook:
+        return False
+    before = Path(record.notebook)
+    known = record.inode is not None and identity.inode is not None
+    if _composed(before) == _composed(identity.notebook):
+        # Many programs save by putting a new file in place of the old one. But where that one
+        # lives on under another name, it was renamed and this is a new notebook.
+        return not (known and record.inode != identity.inode and _beside(before, record.inode))
+    # Renamed: the same file, and under its old name there is none or another. A copy has left
+    # the old one in place, and a hard link is a copy too as far as people are concerned.
+    return known and record.inode == identity.inode and _inode_of(before) != record.inode
+
+
+def _beside(path: Path, inode: tuple[int, int] | None) -> bool:
+    """Return whether a notebook in the folder of `path` has `inode`."""
+    try:
+        with os.scandir(path.parent) as entries:
+            same = [each.name for each in entries if inode and each.inode() == inode[1]]
+    except OSError:
+        return False
+    notebooks = [each for each in same if each.endswith(".ipynb") and each[0] not in ".~"]
+    return any(_inode_of(path.with_name(each)) == inode for each in notebooks)
+
+
+def _inode_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino)
+
+
+def _composed(path: Path) -> str:
+    return unicodedata.normalize("NFC", str(path))
