@@ -102,7 +102,7 @@ def run(folder: str | None = None) -> Page:
         notes.strip(),
         "**Where it all lies:**",
         _listing(place),
-        f"Nothing outside {place} was touched. To be rid of the demo, delete that folder.",
+        f"Nothing else was touched. To be rid of the demo, delete the folder {place}.",
     ]
     return Page("\n\n".join(parts), {"folder": str(place), "notes": notes})
 

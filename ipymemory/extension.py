@@ -12,12 +12,11 @@ import atexit
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
 from ipymemory import greeting, places
-from ipymemory.commands.place import Place
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import IpymemoryError
@@ -25,6 +24,9 @@ from ipymemory.host import config_files, flags
 from ipymemory.identity import identity, working_folder
 from ipymemory.live import LiveSession
 from ipymemory.magics import PREFIX, MemoryMagics, answer, without_private
+
+if TYPE_CHECKING:
+    from ipymemory.commands.place import Place
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +113,8 @@ class Extension:
 
     def place(self) -> Place:
         """Return where a command is called just now."""
+        from ipymemory.commands.place import Place  # late: loading needs none of it
+
         self.watch.check()
         return Place(
             self.settings,

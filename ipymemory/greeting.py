@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ipymemory import markdown, sessions
+from ipymemory import sessions
 from ipymemory.commands.amounts import counted
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import Identity
@@ -51,6 +51,8 @@ def memories(project: Project) -> int:
 
 def title(folder: SessionFolder) -> str:
     """Return the session's title from its notes, or nothing."""
+    from ipymemory import markdown  # late: a first load needs none of it
+
     try:
         found = markdown.section(folder.notes.read_text(encoding="utf-8"), "Session Title")
     except (OSError, UnicodeDecodeError):
