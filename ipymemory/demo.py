@@ -79,6 +79,20 @@ CELLS: tuple[tuple[str, str], ...] = (
 )
 
 
+_SESSION = "memory/projects/*/sessions/*/"
+_FILES = (
+    (NOTEBOOK, "the notebook with its outputs"),
+    ("counts.csv", "what it wrote first"),
+    ("totals.csv", "what it wrote last"),
+    ("memory", "the memory folder; yours is ~/.ipymemory"),
+    (f"{_SESSION}notes.md", "the notes above, yours to read and edit"),
+    (f"{_SESSION}transcript.jsonl", "every cell with its output, secrets masked"),
+    (f"{_SESSION}worker.jsonl", "what the worker did"),
+    ("memory/projects/*/history", "what the notes held before each update, for undo"),
+    ("kernel.log", "what the kernel itself had to say"),
+)
+
+
 def run(folder: str | None = None) -> Page:
     """Run the demo in `folder`, a new or empty one, else in a new temporary folder.
 
@@ -146,7 +160,7 @@ def _execute(place: Path) -> str:
     try:
         with (place / "kernel.log").open("wb") as log:
             # else the kernel's own warnings land between our lines
-            client.execute(env=_environment(place), stderr=log)
+            client.execute(cleanup_kc=True, env=_environment(place), stderr=log)
     except (CellExecutionError, CellTimeoutError, DeadKernelError, RuntimeError, OSError) as error:
         raise IpymemoryError(
             f"The demo's kernel failed: {error} What it left lies in {place}."
@@ -207,16 +221,15 @@ def _notes(place: Path) -> str:
 
 
 def _listing(place: Path) -> str:
-    """Return the files of the demo with their sizes, those of IPython itself left out."""
-    shown = [
-        path
-        for path in sorted(place.rglob("*"))
-        if path.is_file()
-        and path.relative_to(place).parts[0] not in ("ipython", "kernels")
-        and not any(part.startswith(".") for part in path.relative_to(place).parts)
-    ]
-    lines = [f"{path.relative_to(place)}  ({size(path.stat().st_size)})" for path in shown]
-    return f"{place}\n\n" + "\n".join(f"- {line}" for line in lines)
+    """Return what lies in the demo folder, and what each of it is."""
+    lines = [f"{place}", ""]
+    for pattern, what in _FILES:
+        for path in sorted(place.glob(pattern)):
+            files = [path] if path.is_file() else [each for each in path.rglob("*")]
+            total = sum(each.stat().st_size for each in files if each.is_file())
+            name = f"{path.relative_to(place).as_posix()}{'/' if path.is_dir() else ''}"
+            lines.append(f"- {name} ({size(total)}): {what}")
+    return "\n".join(lines)
 
 
 def _quoted(text: str) -> str:

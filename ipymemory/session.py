@@ -19,6 +19,7 @@ from typing import Any
 
 from ipymemory import lines, places, sessions
 from ipymemory.agent import Outcome
+from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
@@ -239,15 +240,18 @@ class MemorySession:
             history=self._history,
             config_folder=places.config_folder(self.project.home),
             notebook=self._notebook,
+            cells=self._text.cells(),
             cancelled=lambda: self.cancelled,
         )
 
     def _remember(self) -> None:
         """Read back what an earlier worker of this session left on record."""
         self._through, self._notebook = "", ""
+        self._text = NotebookText(None)
         try:
             record = sessions.read(self.folder)
             self._through, self._notebook = record.notes_through, Path(record.notebook).name
+            self._text = NotebookText(Path(record.notebook))
             told, _ = lines.read(self.folder.worker_log)
         except IpymemoryError as error:
             log.warning("the session's record was passed over: %s", error)

@@ -44,6 +44,9 @@ def test_the_demo_shows_notes_folder_and_how_to_be_rid_of_it(tmp_path: Path) -> 
     for wanted in (
         "> ipymemory: notes by the built-in extractive engine",
         "# Session Title\n",
+        "Bicycles on the bridge (bicycles.ipynb)",
+        "find the weekday on which most bicycles cross the bridge",
+        "We decided to leave out days without a count",
         "counts.csv",
         "best day: Thu with 934 bicycles",
         "ValueError: invalid literal for int() with base 10: 'n/a'",

@@ -20,6 +20,7 @@ from typing import Protocol, runtime_checkable
 
 from ipymemory import gates, lines, markdown, prompts, sessions
 from ipymemory.agent import Outcome, run_agent
+from ipymemory.beside import with_text
 from ipymemory.config import Settings
 from ipymemory.errors import FormatError, IpymemoryError
 from ipymemory.events import Bus, Event
@@ -61,6 +62,8 @@ class Context:
     history: History
     config_folder: Path
     notebook: str = ""
+    cells: tuple[Entry, ...] = ()
+    """The cells of the notebook file: where its text stands, which no kernel is told of."""
     cancelled: Callable[[], bool] = lambda: False
 
 
@@ -191,7 +194,7 @@ class _Update:
         """Return what the engine works from."""
         limits = self.context.settings.session_notes
         return NotesMaterial(
-            entries=entries,
+            entries=with_text(entries, self.context.cells),
             notebook=self.context.notebook,
             notes=self.notes,
             base=self.base,
