@@ -225,7 +225,7 @@ def _listing(place: Path) -> str:
     lines = [f"{place}", ""]
     for pattern, what in _FILES:
         for path in sorted(place.glob(pattern)):
-            files = [path] if path.is_file() else [each for each in path.rglob("*")]
+            files = [path] if path.is_file() else list(path.rglob("*"))
             total = sum(each.stat().st_size for each in files if each.is_file())
             name = f"{path.relative_to(place).as_posix()}{'/' if path.is_dir() else ''}"
             lines.append(f"- {name} ({size(total)}): {what}")

@@ -23,12 +23,13 @@ _MOST_NEW = 200
 _BINDS = re.compile(
     r"^[ \t]*(?:(?P<targets>\*?\w+(?:[ \t]*,[ \t]*\*?\w+)*,?)[ \t]*(?::[^=\n]+)?"
     r"(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)"
-    r"|(?:async[ \t]+)?(?:def|class|for|with)\b(?P<rest>[^\n]*))"
+    r"|(?:async[ \t]+)?(?:(?:def|class|for)\b(?P<rest>[^\n]*)|with\b(?P<held>[^\n]*)))"
     r"|\b(?P<walrus>\w+)[ \t]*:=",
     re.MULTILINE,
 )
 _CHAIN = re.compile(r"(?<=[=])[ \t]*(\w+)[ \t]*(?==(?!=))")
 _WORD = re.compile(r"[^\W\d]\w*")
+_AS = re.compile(r"\bas[ \t]+([^\W\d]\w*)")
 _BOUND_IN = re.compile(r"^[ \t]*([^\W\d]\w*)(?:[ \t]*,[ \t]*([^\W\d]\w*))*|\bas[ \t]+([^\W\d]\w*)")
 
 _SHAPED = frozenset(
@@ -100,6 +101,8 @@ class Names:
             elif rest:
                 for groups in _BOUND_IN.findall(rest):
                     yield from filter(None, groups)
+            elif match["held"]:
+                yield from _AS.findall(match["held"])
 
     def _new(self, namespace: dict[str, Any]) -> list[str]:
         """Return names that were not there before; a namespace keeps the order of binding."""
