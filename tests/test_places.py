@@ -78,6 +78,7 @@ def test_without_git_it_is_the_notebooks_folder(tmp_path: Path) -> None:
     assert project(folder / "n.ipynb").root == folder
     assert project(folder).root == folder
     assert project(folder.parent / "n.ipynb").root == folder.parent
+    assert project(folder / "to come").root == folder / "to come"
 
 
 def test_an_empty_folder_called_git_and_a_rubbish_file_are_no_repository(tmp_path: Path) -> None:

@@ -463,7 +463,8 @@ def test_finding_reads_few_of_many_sessions(
     real = sessions.read
     monkeypatch.setattr(sessions, "read", lambda folder: [read.append(folder), real(folder)][1])
     assert sessions.find(project, who(notebook), NOW).folder == mine.folder
-    assert len(read) == 1
+    assert sessions.find(project, who(notebook, "new.json"), NOW).folder == mine.folder
+    assert len(read) == 2, "those idle for longer are not looked at"
     read.clear()
     assert sessions.find(project, who(project.root / "other.ipynb", "x"), NOW).folder is None
     assert len(read) == sessions.MOST_LOOKED_AT
