@@ -107,9 +107,13 @@ class LiveSession:
     @property
     def problems(self) -> tuple[str, ...]:
         """What went wrong in this process, the newest last."""
-        worker = self._client.last_error if self._client is not None else ""
-        said = (*self.watch.refused, *self._problems.sentences)
-        return (*said, f"The worker: {worker}") if worker else said
+        said = [*self.watch.refused, *self._problems.sentences]
+        if self._client is not None:
+            warnings = [e["details"]["text"] for e in self._client.events if e["kind"] == "warning"]
+            said += dict.fromkeys(warnings)
+            if self._client.last_error:
+                said.append(f"The worker: {self._client.last_error}.")
+        return tuple(said)
 
     def pause(self) -> None:
         """Record nothing from now on."""
@@ -141,10 +145,13 @@ class LiveSession:
 
     def let_go(self) -> None:
         """Close the session's files and end its worker; the next turn begins a new session."""
+        paused = self.paused
         self._recorder.remove()
         self._end(drain=False)
         self._recorder = self._new_recorder()
         self._recorder.install()
+        if paused:
+            self._recorder.pause()
 
     # What the recorder calls.
 

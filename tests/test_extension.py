@@ -318,7 +318,13 @@ def test_after_a_purge_the_next_cell_begins_a_new_session(
     assert not first[1].path.exists()
     run("x = 2")
     assert turns(project) == [["x = 2"]]
-    assert run("x") != ""
+    run("%memory pause")
+    run("%memory purge this session --yes")
+    run("x = 3")
+    assert turns(project) == [], "a pause outlasts a purge"
+    run("%memory resume-recording")
+    run("x = 4")
+    assert turns(project) == [["x = 4"]]
 
 
 @pytest.mark.spec("L13")

@@ -24,7 +24,8 @@ PACKAGE = TOP / "ipymemory"
 FLOORS = {
     0: "errors turns events gates markdown redaction excerpts config config_files files processes "
     "lines held images gitfiles",
-    1: "places transcript sessions history prompts models extractive permissions tools notebooks beside",
+    1: "places transcript sessions history prompts models extractive permissions tools notebooks "
+    "beside",
     2: "agent",
     3: "jobs",
     4: "session worker",
@@ -43,6 +44,8 @@ PARTS = {
     "secret_tokens": "redaction",
     "secret_names": "redaction",
     "secret_values": "redaction",
+    "secret_beside": "redaction",
+    "secret_places": "redaction",
     "secret_forms": "redaction",
     "capture": "recorder",
     "names": "recorder",

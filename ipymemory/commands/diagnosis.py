@@ -31,6 +31,9 @@ NEEDED = {
 }
 """The least version of each package, as in pyproject.toml; ipykernel where it is there."""
 
+_BAD = re.compile(r"\b(?:ERROR|CRITICAL)\b|^\w*(?:Error|Exception)\b|a cell was not recorded")
+"""Lines of our logs that tell of a failure; a warning is shown by what it is about."""
+
 LEFT_SECONDS = 3600
 """Age at which a temporary file is a leftover: a write takes milliseconds."""
 
@@ -170,14 +173,15 @@ def _logs(place: Place) -> Iterator[Finding]:
         return
     for path in (place.folder.log, place.folder.path / "kernel.log"):
         try:
-            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             continue
-        if text:
-            last = next(line for line in reversed(text.splitlines()) if line.strip())
+        bad = [each for each in lines if _BAD.search(each)]
+        if bad:
             yield Finding(
-                f"Something failed in this session; the last line of {path} is: {last[:200]}",
-                "If the notes go on, there is nothing to do; else report it with that file.",
+                f"Something failed in this session; the last of it in {path} is: {bad[-1][:200]}",
+                "If recording and notes go on, there is nothing to do; else report it with that "
+                "file.",
             )
 
 

@@ -86,7 +86,7 @@ def _plan(place: Place, words: Sequence[str], *, memories: bool) -> _Plan:
         )
     days = int(match[1])
     old = sessions.expired(place.project, days, now)
-    return _Plan(f"session whose last turn is older than {days} days", tuple(old))
+    return _Plan(f"session whose last turn is older than {counted(days, 'day')}", tuple(old))
 
 
 def _targets(place: Place, plan: _Plan) -> list[Path]:
