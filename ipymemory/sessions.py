@@ -35,8 +35,8 @@ IDLE = timedelta(hours=12)
 FAR_OWNER = timedelta(hours=1)
 """How long the process of another host, which cannot be asked, counts as alive."""
 
-MOST_LOOKED_AT = 300
-"""Sessions, the newest, among which that of a notebook is looked for: some 20 ms at load."""
+MOST_LOOKED_AT = 200
+"""Sessions, the newest, among which that of a notebook is looked for: at most 20 ms at load."""
 
 
 @dataclass(frozen=True, slots=True)

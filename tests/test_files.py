@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipymemory import files
@@ -143,6 +143,7 @@ def test_a_writer_killed_at_any_moment_leaves_one_whole_file(tmp_path: Path) -> 
 # JSON.
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=())),
