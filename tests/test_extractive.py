@@ -200,7 +200,7 @@ def test_an_experiment_shows_what_was_changed_and_what_came_of_it() -> None:
         )
     text = notes(session)
     assert lines(text, "Key results") == [
-        "- `accuracy: 0.79` [3] with `RATE = 1.0`; before `accuracy: 0.81` [1], "
+        "- `accuracy: 0.79` [3] with `RATE = 1.0`; before `accuracy: 0.81` [1] with `RATE = 0.1`, "
         "`accuracy: 0.84` [2] with `RATE = 0.3`"
     ]
     assert len(lines(text, "Worklog")) == 1

@@ -44,14 +44,20 @@ def missing(failure: Failure) -> tuple[str, str]:
 def alike(one: Facts, other: Facts, at: str = "") -> bool:
     """Return whether two sources are two tries at the same thing.
 
-    `at` is the line that failed: one that is nearly the same in a longer cell is enough.
+    `at` is the line that failed: one that is nearly the same in a longer cell is enough, and the
+    very same one where a function of the cell was written anew.
     """
     if one.lines == other.lines:
         return bool(one.lines)
+    made = {each.name for each in one.definitions}
+    if at and at in other.lines and any(each.name in made for each in other.definitions):
+        return True
     if one.words and other.words:
         common = len(one.words & other.words)
         if 3 * common < min(len(one.words), len(other.words)):
             return False
+        if at in other.lines and at and 3 * common >= 2 * max(len(one.words), len(other.words)):
+            return True
     if _ratio(one.lines[:60], other.lines[:60]) >= _ALIKE:
         return True
     return (
@@ -61,8 +67,11 @@ def alike(one: Facts, other: Facts, at: str = "") -> bool:
     )
 
 
-def change(one: Facts, other: Facts, at: str = "") -> Change:
-    """Return what differs between two tries, nearest to the line `at` that failed."""
+def change(one: Facts, other: Facts, *near: str) -> Change:
+    """Return what differs between two tries, where it is nearest to the lines that failed.
+
+    `near` are those lines, the innermost first.
+    """
     old, new = one.lines[:200], other.lines[:200]
     if old == new:
         return Change()
@@ -71,19 +80,21 @@ def change(one: Facts, other: Facts, at: str = "") -> Change:
         for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         if kind != "equal"
     ]
-    for before, after in hunks:
-        if at and any(at in line or line in at for line in before):
-            return _narrow(before, after, at)
+    for at in near:
+        for before, after in hunks:
+            if at and any(at in line or line in at for line in before):
+                return _narrow(before, after, at)
     for before, after in hunks:
         if before and after:
-            return _narrow(before, after, at)
+            return _narrow(before, after, "")
     return Change(hunks[0][0][:2], hunks[0][1][:2])
 
 
-def told(change: Change, at: str) -> str:
-    """Return a change in words; the line that failed stands before it and is not said again."""
+def told(change: Change, *near: str) -> str:
+    """Return a change in words; the lines that failed stand before it and are not said again."""
     after = ", ".join(code(line, 140) for line in change.after)
-    before = ", ".join(code(line, 140) for line in change.before if line not in at)
+    said = "\n".join(near)
+    before = ", ".join(code(line, 140) for line in change.before if line not in said)
     if after and before:
         return f"{before} became {after}"
     if after:
@@ -92,17 +103,17 @@ def told(change: Change, at: str) -> str:
 
 
 def _narrow(before: tuple[str, ...], after: tuple[str, ...], at: str) -> Change:
-    """Return the line of a hunk that failed, and the one most like it."""
+    """Return the line of a hunk that failed, and what of the new lines was not there before."""
     if len(before) <= 1 and len(after) <= 1:
         return Change(before, after)
     old = next((line for line in before if at and (at in line or line in at)), "")
     old = old or (before[0] if before else "")
-    if not after:
-        return Change((old,), ())
-    best = max(after[:40], key=lambda line: _line_ratio(old, line))
-    if _line_ratio(old, best) < 0.4:
-        return Change((old,), after[:2])
-    return Change((old,), (best,))
+    held = "\n".join(before)
+    fresh = tuple(line for line in after[:40] if line not in held)
+    if not fresh:
+        return Change((old,), after[:1])
+    best = max(fresh, key=lambda line: _line_ratio(old, line))
+    return Change((old,), (best,) if _line_ratio(old, best) >= 0.4 else fresh[:2])
 
 
 @lru_cache(maxsize=20_000)

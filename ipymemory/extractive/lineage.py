@@ -11,9 +11,9 @@ from ipymemory.extractive.wording import code, plain, spans
 
 _DULL = re.compile(
     r"(?:module|function|type|method|builtin_function_or_method|NoneType|Figure|Axes|AxesSubplot"
-    r"|PosixPath|WindowsPath|Path|range)\Z"
+    r"|PosixPath|WindowsPath|Path|range|TextIOWrapper|BufferedReader|BufferedWriter)\Z"
 )
-_PLAIN = re.compile(
+PLAIN = re.compile(
     r"(?:int|float|str|bool|bytes|int32|int64|float32|float64|bool_|complex|Timestamp)\Z"
 )
 _ALIASES = {"sklearn": "scikit_learn", "cv2": "opencv_python", "PIL": "pillow", "yaml": "pyyaml"}
@@ -36,22 +36,29 @@ def codebase(story: Story) -> list[Line]:
     for package, (version, label) in story.installed.items():
         if package.casefold().replace("-", "_") not in story.packages:
             lines.append(Line(f"- {label} installed {code(package)} {plain(version, 40)}", 5))
-    newest = {step.label for step in story.steps[-3:]}
     for named in story.names.values():
-        shown = named.columns or named.changed or named.added or named.name in story.used
-        if (shown or named.label in newest) and matters(story, named):
+        if stands_out(story, named):
             lines.append(Line(_lineage(story, named), 7 if named.columns or named.changed else 5))
     return lines
+
+
+def stands_out(story: Story, named: Named) -> bool:
+    """Return whether a name is more than a step on the way within one cell."""
+    carried = named.columns or named.changed or named.added or named.name in story.used
+    recent = any(step.label == named.label for step in story.steps[-3:])
+    return bool(carried or recent) and matters(story, named)
 
 
 def matters(story: Story, named: Named) -> bool:
     """Return whether a name is worth a line: data, a model, something made of something."""
     if _DULL.match(named.type) or not is_data(named.name, story):
         return False
-    if named.columns or named.changed or named.added or named.shape:
+    if named.columns or named.changed or named.added:
         return True
-    if _PLAIN.match(named.type):
+    if PLAIN.match(named.type):
         return False
+    if named.shape:
+        return True
     built = named.built
     if built is None or named.name in story.constants or "subplots(" in built.expression:
         return False

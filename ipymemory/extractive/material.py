@@ -155,6 +155,7 @@ class Said:
     failure: Failure | None = None
     metrics: tuple[tuple[str, str], ...] = ()
     printed: str = ""
+    brief: bool = False
     value: str = ""
     table: tuple[str, ...] = ()
     shape: str = ""

@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from ipymemory import markdown
 from ipymemory.extractive.sections import name_of
@@ -63,6 +64,8 @@ def by_hand(base: str, current: str) -> dict[str, int]:
     bases = _bodies(base)
     sizes: dict[str, int] = {}
     for name, body in _bodies(current).items():
+        if body == bases.get(name):
+            continue
         edits = _edits(blocks(bases.get(name, "")), blocks(body))
         size = sum(len(text.encode("utf-8", "surrogatepass")) + 1 for text in edits.texts)
         if size:
@@ -90,6 +93,7 @@ def blocks(body: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=8000)
 def subject(text: str) -> str:
     """Return what a line is about: its cell with the words after it, or all to the first quote."""
     line = text.partition("\n")[0].strip().removeprefix("- ")

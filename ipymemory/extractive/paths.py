@@ -120,7 +120,7 @@ def file_use(
         path = expression(func.value, text, local)
         if name in ("glob", "rglob") and call.args:
             path = Expr("join", parts=(path, expression(call.args[0], text, local)))
-        return FileUse("reads" if _ON_PATHS[name] == "reads" else "writes", path, name)
+        return FileUse("reads" if _ON_PATHS[name] == "reads" else "writes", path, by)
     if _READERS.match(name):
         return _taken(call, "reads", by, name != "load" and name != "connect", text, local)
     if _WRITERS.match(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipymemory.extractive import results
+from ipymemory.extractive import lineage, results
 from ipymemory.extractive.story import Logged, Step, Story, is_data
 from ipymemory.extractive.wording import code, plain, quote
 
@@ -30,12 +30,16 @@ def _results_of(story: Story, index: int) -> tuple[str, ...]:
     step = story.steps[index]
     if step.failed:
         return ()
-    shapes = {each.name for each in step.turn.names if each.shape}
+    shapes = {
+        each.name for each in step.turn.names if each.shape and not lineage.PLAIN.match(each.type)
+    }
     made = [each.name for each in step.facts.definitions]
     made += [
         each.name
         for each in step.facts.built
-        if each.how != "column" and (each.name in shapes or each.name in story.used)
+        if each.how != "column"
+        and (each.name in shapes or (each.name in story.used and "(" in each.expression))
+        and each.name not in story.constants
     ]
     made += [path for verb, path in story.touched.get(index, ()) if verb == "writes"]
     return tuple(dict.fromkeys(made))
@@ -118,7 +122,9 @@ def _made(story: Story, index: int) -> list[str]:
             continue
         sources = [name for name in built.names if is_data(name, story) and name != built.name]
         known = bound.get(built.name)
-        shape = plain(f"{known.type} {known.shape}") if known is not None and known.shape else ""
+        shape = ""
+        if known is not None and known.shape and not lineage.PLAIN.match(known.type):
+            shape = plain(f"{known.type} {known.shape}")
         if not (sources or shape or (read and "(" in built.expression)):
             continue
         if not (built.name in story.used or index >= len(story.steps) - 2 or shape):
@@ -146,7 +152,7 @@ def shown(step: Step) -> list[str]:
     said, last = step.said, step.facts.last
     if said.metrics:
         return [", ".join(code(line, 100) for _, line in said.metrics[-2:])]
-    if said.value and last and "__version__" not in last:
+    if said.value and last and not results.is_write(last) and "__version__" not in last:
         return [f"{code(last, 80)} → {code(said.value, 80)}"]
     if said.table and last:
         return [code(last, 90)]

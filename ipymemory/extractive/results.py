@@ -38,6 +38,9 @@ _OBJECT = re.compile(
 )
 _INSTALLED = re.compile(r"Successfully installed (?P<what>.*)")
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z][\w.\-]*?)-(?P<version>\d[\w.+!]*)(?=\s|$)")
+_WRITES = re.compile(r"\.(?:write|to|save)\w*\(")
+_BRIEF = 5
+_DIGITS = re.compile(r"\d[\d.,]*")
 _FOOT = re.compile(r"(?:Name: .*)?dtype: \w+$|Name: .*, dtype: |Length: \d+")
 _NUMPY = re.compile(r"np\.(?:float|int|uint|bool|str)\w*\((?P<inner>[^()]*)\)$")
 _TIMES = re.compile(r"CPU times: |Wall time: ")
@@ -90,6 +93,7 @@ def said_by(turn: Turn) -> Said:
         failure=tracebacks.read(failure, turn.source, turn.execution_count) if failure else None,
         metrics=tuple(metrics.items())[-8:],
         printed=clean(printed[-1])[:400] if printed else "",
+        brief=0 < len(printed) <= _BRIEF,
         value=value[:600],
         table=table[:40],
         shape=shape,
@@ -109,6 +113,16 @@ def _bare(value: str) -> str:
 def is_table(rows: tuple[str, ...]) -> bool:
     """Return whether `rows` stand in columns, as pandas prints a frame or a series."""
     return len(rows) > 1 and sum("  " in row.strip() for row in rows) * 2 > len(rows)
+
+
+def is_write(expression: str) -> bool:
+    """Return whether an expression writes: what it returns is a count of bytes, no result."""
+    return _WRITES.search(expression) is not None
+
+
+def told_apart(line: str) -> str:
+    """Return what a printed line is about, its numbers aside; nothing when it has none."""
+    return _DIGITS.sub("#", line) if has_number(line) else ""
 
 
 def has_number(text: str) -> bool:

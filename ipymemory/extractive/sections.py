@@ -18,7 +18,6 @@ from ipymemory.extractive.words import Words, quoted, session_title
 _RECENT = 40
 """Steps after which an error nobody came back to is no longer part of the current state."""
 _LOOKS = re.compile(r"\.(?:head|tail|sample|info)\(|\.(?:columns|dtypes|index)$|^display\(")
-_WRITES = re.compile(r"\.(?:write|to|save)\w*\(")
 _SMALL_TABLE = 12
 
 Lines = list[Line]
@@ -98,7 +97,7 @@ def _in_memory(story: Story) -> Lines:
     shown = [
         f"{code(named.name)} ({lineage.kind(named)}) {named.label}"
         for name, named in story.names.items()
-        if name not in story.lost and named.type and lineage.matters(story, named)
+        if name not in story.lost and named.type and lineage.stands_out(story, named)
     ]
     return [Line("- In memory: " + ", ".join(shown[-12:]), 6)] if shown else []
 
@@ -227,7 +226,7 @@ def _is_dull(expression: str, result: Result) -> bool:
         "__version__" in expression
         or ".fit(" in expression
         or _LOOKS.search(expression) is not None
-        or _WRITES.search(expression) is not None
+        or results.is_write(expression)
         or (bool(value) and (value.startswith("<") or len(value) > 400))
     )
 

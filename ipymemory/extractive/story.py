@@ -21,7 +21,8 @@ class Step:
     """A turn with what it says.
 
     `label` is how the notes name it, `began` seconds since the epoch or None, `again` whether the
-    same source ran before, `note` the lines that were changed since the cell ran before.
+    same source ran before, `note` the lines that were changed since the cell ran before, `was`
+    how they read then.
     """
 
     turn: Turn
@@ -31,6 +32,7 @@ class Step:
     began: float | None = None
     again: bool = False
     note: str = ""
+    was: str = ""
 
     @property
     def failed(self) -> bool:
@@ -126,6 +128,7 @@ class Story:
     used: dict[str, str] = field(default_factory=dict)
     touched: dict[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     logged: list[Logged] = field(default_factory=list)
+    ranges: dict[tuple[int, int], str] = field(default_factory=dict)
     kernel: int = 0
 
     def copy(self) -> Story:
@@ -134,6 +137,8 @@ class Story:
         for each in fields(self):
             value = getattr(self, each.name)
             setattr(other, each.name, value.copy() if isinstance(value, list | dict) else value)
+        # What settled steps did together is the same for both, and worked out once.
+        other.ranges = self.ranges
         return other
 
 

@@ -102,7 +102,8 @@ def _turn(story: Story, turn: Turn) -> None:
     if turn.kernel > story.kernel:
         _new_kernel(story, turn.kernel)
     again = facts.lines in story.seen
-    step = Step(turn, label, facts, said, _seconds(turn.time), again, _note(story, turn, facts))
+    note, was = _note(story, turn, facts)
+    step = Step(turn, label, facts, said, _seconds(turn.time), again, note, was)
     story.seen[facts.lines] = label
     if step.failed or (turn.status == "unknown" and turn.origin == "typed"):
         troubles.raised(story, step)
@@ -129,20 +130,24 @@ def _turn(story: Story, turn: Turn) -> None:
     phrases.log(story)
 
 
-def _note(story: Story, turn: Turn, facts: Facts) -> str:
-    """Return the one or two lines that were changed since the same cell ran, as code."""
+def _note(story: Story, turn: Turn, facts: Facts) -> tuple[str, str]:
+    """Return the one or two lines that were changed since the same cell ran: now, and before."""
     if turn.cell_id:
         before = story.cells.get(turn.cell_id)
     else:
         before = story.steps[-1] if story.steps else None
     if before is None or before.failed or len(before.facts.lines) != len(facts.lines):
-        return ""
-    pairs = zip(before.facts.lines, facts.lines, strict=True)
-    changed = [new for old, new in pairs if old != new]
+        return "", ""
+    pairs = [
+        (old, new) for old, new in zip(before.facts.lines, facts.lines, strict=True) if old != new
+    ]
     most = len(facts.lines) - 1 if turn.cell_id else len(facts.lines) // 2
-    if not 0 < len(changed) <= min(most, 2):
-        return ""
-    return ", ".join(code(line, 60) for line in changed)
+    if not 0 < len(pairs) <= min(most, 2):
+        return "", ""
+    # What is printed says less than what it was printed of.
+    pairs = [each for each in pairs if not each[1].startswith("print(")] or pairs
+    now, was = (", ".join(code(each[side], 60) for each in pairs) for side in (1, 0))
+    return now, was
 
 
 def _new_kernel(story: Story, kernel: int) -> None:
@@ -293,6 +298,9 @@ def _results(story: Story, step: Step) -> None:
     if not any("?" in command for command in facts.commands):
         for key, line in said.metrics:
             _result(story.metrics, key, step, line, ())
+        key = results.told_apart(said.printed)
+        if key and said.brief and not said.metrics and not facts.commands:
+            _result(story.metrics, key, step, said.printed, ())
     if facts.last and (said.value or said.table):
         _result(story.results, facts.last, step, said.value, said.table)
     if said.figure:
@@ -312,7 +320,7 @@ def _result(
     if old is not None:
         before = old.before
         if old.value and (old.value != value or old.note != step.note):
-            before = (*before, (old.value, old.label, old.note))[-5:]
+            before = (*before, (old.value, old.label, old.note or step.was))[-5:]
     kept[key] = Result(step.label, value, step.note, table, before)
 
 

@@ -19,7 +19,8 @@ _FRAME = re.compile(
     r"|^[ \t]*(?:File )?(?P<file><ipython-input-(?P<old>\d+)-|\S*ipykernel_\d+"
     r"|[^\s:]+:\d+|[^\s]+ in )(?P<tail>.*)$"
 )
-_FUNCTION = re.compile(r"\bin (?P<name>[A-Za-z_]\w*)\(")
+_FUNCTION = re.compile(r"\bin (?P<name>[A-Za-z_][\w.<>]*)\(")
+_WITHIN = re.compile(r"<(?:\w+comp|genexpr)>\Z")
 _ARROW = re.compile(r"^-{2,}> ?(?P<line>\d+) (?P<text>.*)$")
 _SYNTAX = frozenset(["SyntaxError", "IndentationError", "TabError"])
 _WHERE = re.compile(r" ?\([^()]{0,200}, line \d+\)$")
@@ -76,7 +77,10 @@ def _frames(traceback: str) -> list[_Frame]:
             number = frame["count"] or frame["old"]
             count = int(number) if number and number.isdigit() and len(number) < 10 else None
             name = _FUNCTION.search(line)
-            function = name["name"] if name else ""
+            parts = name["name"].split(".") if name else []
+            function = ".".join(part for part in parts if part.isidentifier())
+            # The line that is shown for a comprehension is another one in Python 3.11.
+            inside = inside and not (parts and _WITHIN.match(parts[-1]))
             continue
         arrow = _ARROW.match(line)
         if arrow and inside and arrow["text"].strip():

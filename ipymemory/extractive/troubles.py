@@ -55,9 +55,9 @@ def _cured_by(story: Story, trouble: Trouble, step: Step) -> str | None:
     same = failed.turn.cell_id is not None and failed.turn.cell_id == step.turn.cell_id
     near = len(story.steps) - trouble.index <= cures.NEAR
     if same or (near and cures.alike(failed.facts, step.facts, failure.at)):
-        change = cures.change(failed.facts, step.facts, failure.at)
+        change = cures.change(failed.facts, step.facts, failure.inside, failure.at)
         if change.before or change.after:
-            return cures.told(change, failure.at)
+            return cures.told(change, failure.inside, failure.at)
         return _between(story, trouble, step, name)
     if kind == "name" and name in step.facts.binds:
         built = [each for each in step.facts.built if each.name == name]
@@ -76,7 +76,7 @@ def _between(story: Story, trouble: Trouble, step: Step, name: str) -> str:
         if installs and trouble.failure.name in ("ModuleNotFoundError", "ImportError"):
             return f"after {code(installs[-1])} {other.label}"
         for definition in reversed(other.facts.definitions):
-            if definition.name in wanted or definition.name == trouble.failure.function:
+            if definition.name in wanted or definition.name in trouble.failure.function.split("."):
                 return f"after {code(definition.name)} was changed in {other.label}" + _redefined(
                     story, definition, other, trouble
                 )

@@ -91,7 +91,8 @@ def plain(text: str, limit: int = 60) -> str:
 
 def title(text: str) -> str:
     """Return prose as a line that stands alone, with nothing before its first word."""
-    return _LEADING.sub("", words(text, 120)).strip()
+    line = _LEADING.sub("", words(text, 120)).strip()
+    return line.replace("`", "") if line.count("`") % 2 else line
 
 
 def block(rows: tuple[str, ...], most: int = 12) -> str:
@@ -102,7 +103,7 @@ def block(rows: tuple[str, ...], most: int = 12) -> str:
     """
     shown: list[str] = []
     for row in rows if len(rows) <= most else rows[: most - 2]:
-        text = _CONTROL.sub(" ", row.expandtabs(8)).rstrip()
+        text = _CONTROL.sub(" ", row.expandtabs(8)).replace("`", "'").rstrip()
         shown.append("⋮" if _LEFT_OUT.search(text) or not text.strip(" .…_-") else text)
     if len(rows) > most:
         shown.append("⋮")

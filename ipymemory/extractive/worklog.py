@@ -78,8 +78,14 @@ def _size(lines: list[str]) -> int:
 
 
 def _range(story: Story, group: Sequence[Entry]) -> str:
-    steps = range(group[0].first, group[-1].last + 1)
-    return f"{_span(story, steps)} {phrases.summary(story, steps)}"
+    first, last = group[0].first, group[-1].last
+    if (first, last) in story.ranges:
+        return story.ranges[first, last]
+    steps = range(first, last + 1)
+    text = f"{_span(story, steps)} {phrases.summary(story, steps)}"
+    if last < len(story.logged):
+        story.ranges[first, last] = text
+    return text
 
 
 def _span(story: Story, group: Sequence[int]) -> str:
@@ -123,7 +129,7 @@ def _together(story: Story, group: list[int]) -> list[Entry]:
 
     def close() -> None:
         if pending:
-            text = "; ".join(f"{story.steps[at].label} {words}" for at, words in pending)
+            text = " · ".join(f"{story.steps[at].label} {words}" for at, words in pending)
             found.append(Entry(pending[0][0], pending[-1][0], text))
             pending.clear()
 
@@ -163,6 +169,8 @@ def _same_again(story: Story, log: list[Entry]) -> list[Entry]:
             same = before.turn.cell_id is not None and before.turn.cell_id == step.turn.cell_id
             same = same or bool(step.note) or before.facts.lines == step.facts.lines
             if same and not before.failed:
+                if len(tries) == 1 and step.was:
+                    tries[0] += f" with {step.was}"
                 tries.append(_try(story, entry.last))
                 shown = tries if len(tries) < 7 else [tries[0], "…", *tries[-4:]]
                 found[-1] = Entry(last.first, entry.last, "; ".join(shown))
