@@ -228,3 +228,53 @@ def test_a_usage_error_is_ipythons() -> None:
     from ipymemory import magics
 
     assert magics.UsageError is UsageError
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("S9")
+def test_a_template_without_a_section_is_said_in_status_and_the_notes_go_on(
+    new_kernel: Callable[..., Kernel], tmp_path: Path
+) -> None:
+    template = tmp_path / "home" / "config" / "session-notes" / "template.md"
+    template.parent.mkdir(parents=True)
+    template.write_text("only prose\n")
+    kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    assert kernel.run("x = 1").text == ""
+    eventually(lambda: "x = 1" in kernel.notes(), "the notes")
+    shown = kernel.run("%memory status").markdown
+    assert shown.count(f"{template} has no section") == 1
+    assert template.read_text() == "only prose\n"
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("S4")
+def test_a_changed_config_file_is_taken_over_while_the_kernel_runs(
+    new_kernel: Callable[..., Kernel], tmp_path: Path
+) -> None:
+    config = tmp_path / "ipython" / "profile_default" / "ipython_config.py"
+    config.parent.mkdir(parents=True)
+    config.write_text("c.SessionNotes.wait_seconds = 3600\nc.SessionNotes.rounds = 5\n")
+    kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    kernel.run("x = 1")
+    config.write_text("c.SessionNotes.wait_seconds = 0\nc.SessionNotes.rounds = 0\n")
+    eventually(lambda: kernel.run("y = 1") and "x = 1" in kernel.notes(), "the new setting holds")
+    assert kernel.run("%config SessionNotes.rounds").text == "5\n"
+    said = "SessionNotes.rounds must be a whole number from 1 to 100, not 0. It stays as it was."
+    assert said in kernel.run("%memory status").markdown
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("L13")
+def test_the_hook_loads_in_a_kernel_before_its_first_cell(
+    new_kernel: Callable[..., Kernel], tmp_path: Path
+) -> None:
+    from ipymemory import kernel_hook
+
+    kernel_hook.install()
+    assert kernel_hook.path().is_relative_to(tmp_path)
+    kernel = new_kernel()
+    assert kernel.run("x = 1").messages == []
+    kernel.recorded("x = 1")
+    assert "already loaded" in kernel.run("%load_ext ipymemory").text
