@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import logging
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
@@ -194,29 +195,26 @@ def _applied(text: str, marks: Iterable[Mark]) -> str:
 
 def _back(found: Iterable[Mark], marks: tuple[Mark, ...]) -> Iterator[Mark]:
     """Yield marks that were found in the masked text as marks in the text before masking."""
-    places = []  # begin and end of each marker in the masked text, and its mark
+    begins: list[int] = []  # where each marker begins in the masked text
+    ends: list[int] = []
     shift = 0
     for mark in marks:
-        begin = mark.start + shift
-        length = len(_MARKER) + len(mark.rule) + 1
-        places.append((begin, begin + length, mark))
-        shift += length - (mark.end - mark.start)
+        begins.append(mark.start + shift)
+        ends.append(begins[-1] + len(_MARKER) + len(mark.rule) + 1)
+        shift = ends[-1] - mark.end
     for each in found:
+        # A mark that reaches into a marker takes what the marker stands for.
+        first = bisect_right(ends, each.start)
+        last = bisect_left(begins, each.end) - 1
         start, end = each.start, each.end
-        before = after = 0
-        inside_start = inside_end = None
-        for begin, stop, mark in places:
-            grown = (stop - begin) - (mark.end - mark.start)
-            if stop <= each.start:
-                before += grown
-            elif begin <= each.start:
-                inside_start = mark.start
-            if stop <= each.end:
-                after += grown
-            elif begin < each.end:
-                inside_end = mark.end
-        start = each.start - before if inside_start is None else inside_start
-        end = each.end - after if inside_end is None else inside_end
+        if first < len(begins) and begins[first] <= start:
+            start = marks[first].start
+        elif first:
+            start += marks[first - 1].end - ends[first - 1]
+        if last >= 0 and ends[last] >= end:
+            end = marks[last].end
+        elif last >= 0:
+            end += marks[last].end - ends[last]
         yield Mark(each.rule, start, end)
 
 
@@ -319,8 +317,6 @@ def _disguised(text: str, code: bool, learned: tuple[str, ...]) -> Iterator[Mark
     bare = "".join(pieces).translate(plain)
     if bare == text:
         return
-    from bisect import bisect_right
-
     for mark in (*_rules(bare, code), *_remembered(bare, learned)):
         first = bisect_right(begins, mark.start) - 1
         last = bisect_right(begins, mark.end - 1) - 1
@@ -335,7 +331,7 @@ def _marker() -> re.Pattern[str]:
 
     rules = {rule for rule, _ in TOKENS} | {
         *("password", "secret", "key", "token", "cookie", "authorization", "url password"),
-        *("webhook", "private key", "bearer token", "wandb key"),
+        *("webhook", "signature", "private key", "bearer token", "wandb key"),
     }
     return re.compile(r"\[masked: (?:" + "|".join(sorted(map(re.escape, rules))) + r")\]")
 
@@ -343,16 +339,20 @@ def _marker() -> re.Pattern[str]:
 def _spared(text: str, marks: Iterable[Mark]) -> list[Mark]:
     """Return `marks` without what is masked already, cut down to what lies beside it."""
     markers = [match.span() for match in _marker().finditer(text)]
+    ends = [end for _, end in markers]
     spared = []
     for mark in marks:
-        if not any(start < mark.end and mark.start < end for start, end in markers):
+        at, index = mark.start, bisect_right(ends, mark.start)
+        parts = []
+        while index < len(markers) and markers[index][0] < mark.end:
+            parts.append((at, markers[index][0]))
+            at = ends[index]
+            index += 1
+        if not parts:
             spared.append(mark)
             continue
-        at = mark.start
-        for start, end in (*markers, (mark.end, mark.end)):
-            if end <= at or (start >= mark.end and start != end):
-                continue
-            if start > at and re.search(r"\w{3}", text[at : min(start, mark.end)]):
-                spared.append(Mark(mark.rule, at, min(start, mark.end), mark.named))
-            at = max(at, end)
+        for start, end in (*parts, (at, mark.end)):
+            # Less than a word beside what is masked is a bracket or a comma.
+            if re.search(r"\w{3}", text[start:end]):
+                spared.append(Mark(mark.rule, start, end, mark.named))
     return spared

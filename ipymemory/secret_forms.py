@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ipymemory.secret_names import harmless, odd, scrambled
+from ipymemory.secret_places import string_at
 from ipymemory.secret_tokens import Mark
-from ipymemory.secret_values import string_at
 
 _LINE = 2000
 """Characters of a command that are looked at."""
@@ -24,15 +24,20 @@ def formed(text: str, folded: bytes) -> Iterator[Mark]:
         at = folded.find(literal)
         while at >= 0:
             end = at + len(literal)
-            for mark in find(text, at):
-                yield mark
-                end = max(end, mark.end)
+            if isinstance(find, re.Pattern):
+                # All of a command at once: its name may occur in it again.
+                end = max(end, _command_end(text, at))
+                yield from _values(find, text, at, end)
+            else:
+                for mark in find(text, at):
+                    yield mark
+                    end = max(end, mark.end)
             at = folded.find(literal, end)
 
 
 # URLs
 
-_REST = re.compile(r"[^\s\"'`<>\\|]{0,2000}")
+_REST = re.compile(r"[^\s\"'`<>\\|]{0,400}")
 _HOST = re.compile(r"[\w.-]+(?::\d+)?(?:[/?,#]|$)")
 _WEBHOOK = re.compile(
     r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/"
@@ -40,6 +45,9 @@ _WEBHOOK = re.compile(
     r"|[\w-]+\.webhook\.office\.com/webhookb2/|outlook\.office\.com/webhook/"
     r"|hooks\.zapier\.com/hooks/catch/\d+/)(?P<secret>[\w/@.-]{8,})"
 )
+
+
+_WEB = ("http", "ttps", "+ssh")
 
 
 def _url(text: str, at: int) -> Iterator[Mark]:
@@ -58,7 +66,7 @@ def _url(text: str, at: int) -> Iterator[Mark]:
         info = authority.rpartition("@")[0]
         user, colon, password = info.partition(":")
         if not colon:
-            if len(user) >= 16 and scrambled(user):
+            if len(user) >= 16 and scrambled(user) and text[at - 4 : at].lower() in _WEB:
                 yield Mark("url password", start, start + len(user))
             return
         end = start + len(info)
@@ -102,12 +110,13 @@ def _key_block(text: str, at: int) -> Iterator[Mark]:
     """Find a private key in PEM, whole or cut off at either end, its lines broken or escaped."""
     begin = _around(_BEGIN, text, at)
     if begin is not None:
-        end = _END.search(text, begin.end(), begin.end() + _BLOCK)
-        again = _BEGIN.search(text, begin.end(), end.start() if end else begin.end() + _BLOCK)
-        if end is not None and again is None:
+        again = _BEGIN.search(text, begin.end(), begin.end() + _BLOCK)
+        stop = again.start() if again else begin.end() + _BLOCK
+        end = _END.search(text, begin.end(), stop)
+        if end is not None:
             yield Mark("private key", begin.start(), end.end())
             return
-        body = _BODY.match(text, begin.end(), again.start() if again else begin.end() + _BLOCK)
+        body = _BODY.match(text, begin.end(), stop)
         stop = body.end() if body else begin.end()
         yield Mark("private key", begin.start(), stop)
         return
@@ -128,7 +137,7 @@ def _around(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str] | Non
 
 # Tokens behind a word
 
-_BEARER = re.compile(r"[ \t]+(?P<token>[\w.~+/=-]{12,})")
+_BEARER = re.compile(r"[ \t]{1,20}(?P<token>[\w.~+/=-]{12,4000})")
 
 
 def _bearer(text: str, at: int) -> Iterator[Mark]:
@@ -137,7 +146,7 @@ def _bearer(text: str, at: int) -> Iterator[Mark]:
         yield Mark("bearer token", match.start("token"), match.end("token"), named=True)
 
 
-_BASIC = re.compile(r"[ \t]+(?P<token>[A-Za-z0-9+/]{6,}={0,2})(?![\w+/])")
+_BASIC = re.compile(r"[ \t]+(?P<token>[A-Za-z0-9+/]{6,400}={0,2})(?![\w+/])")
 
 
 def _basic(text: str, at: int) -> Iterator[Mark]:
@@ -169,44 +178,25 @@ _PIPED = re.compile(r"\becho\s+(?:-n\s+)?(?P<q>[\"']?)(?P<value>[^\s\"'|$]+)(?P=
 _NETRC = re.compile(r"login\s+\S+\s+password\s+(?P<value>\S+)", re.IGNORECASE)
 _LOGIN_CALL = re.compile(r"login\(\s*")
 _SSHPASS = re.compile(rf"sshpass\s+-p\s*{_WORD}")
-_REDIS = re.compile(rf"redis-cli\b[^\n|;]{{0,200}}?\s(?:-a|--pass)\s+{_WORD}")
+_REDIS = re.compile(rf"(?<=\s)-a\s+{_WORD}")
+_GRANTS = re.compile(r"\b(?:user|role|grant|alter|create|to)\b", re.I)
 _SQL = re.compile(r"identified\s+by\s+(?:values\s+)?(?P<q>[\"'])(?P<value>[^\"'\n]+)(?P=q)", re.I)
 
 
-def _command(text: str, at: int) -> str:
-    """Return the command from `at` to the end of its line, or of the lines that go on with it."""
+def _command_end(text: str, at: int) -> int:
+    """Return where the command at `at` ends: with its line, or the lines that go on with it."""
     stop = min(len(text), at + _LINE)
     end = text.find("\n", at, stop)
     while end > 0 and text[end - 1] == "\\":
         end = text.find("\n", end + 1, stop)
-    return text[at : end if end >= 0 else stop]
+    return end if end >= 0 else stop
 
 
-def _values(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Mark]:
-    for match in pattern.finditer(_command(text, at)):
+def _values(pattern: re.Pattern[str], text: str, at: int, end: int) -> Iterator[Mark]:
+    for match in pattern.finditer(text, at, end):
         value = match["value"]
         if not _template(value) and value != "-":
-            yield Mark("password", at + match.start("value"), at + match.end("value"), named=True)
-
-
-def _curl(text: str, at: int) -> Iterator[Mark]:
-    yield from _values(_USER, text, at)
-
-
-def _mysql(text: str, at: int) -> Iterator[Mark]:
-    yield from _values(_MYSQL, text, at)
-
-
-def _sshpass(text: str, at: int) -> Iterator[Mark]:
-    yield from _values(_SSHPASS, text, at)
-
-
-def _redis(text: str, at: int) -> Iterator[Mark]:
-    yield from _values(_REDIS, text, at)
-
-
-def _sql(text: str, at: int) -> Iterator[Mark]:
-    yield from _values(_SQL, text, at)
+            yield Mark("password", *match.span("value"), named=True)
 
 
 def _login(text: str, at: int) -> Iterator[Mark]:
@@ -214,7 +204,7 @@ def _login(text: str, at: int) -> Iterator[Mark]:
     line = max(text.rfind("\n", max(0, at - 200), at), at - 200, -1) + 1
     before = text[line:at]
     if _LOGIN_TOOLS.search(before):
-        yield from _values(_LOGIN_P, text, at)
+        yield from _values(_LOGIN_P, text, at, _command_end(text, at))
         piped = _PIPED.search(before[: _tool(before)])
         if piped and not _template(piped["value"]):
             yield Mark(
@@ -234,8 +224,10 @@ def _login(text: str, at: int) -> Iterator[Mark]:
         return
     found = re.compile(r",\s*").match(text, last)
     string = string_at(text, found.end() if found else last + 1)
-    if string and not text[string[2] : stop].strip() and not harmless(text[string[0] : string[1]]):
-        yield Mark("password", string[0], string[1], named=True)
+    if string is None or text[string.after : stop].strip():
+        return
+    if not harmless(text[string.start : string.end]):
+        yield Mark("password", *string.span, named=True)
 
 
 def _tool(before: str) -> int:
@@ -251,16 +243,23 @@ def _sudo(text: str, at: int) -> Iterator[Mark]:
         yield Mark("password", low + piped.start("value"), low + piped.end("value"), named=True)
 
 
-_FORMS = (
+def _sql(text: str, at: int) -> Iterator[Mark]:
+    """Find the password of ``CREATE USER bob IDENTIFIED BY 'password'``."""
+    if _GRANTS.search(text, max(0, at - 200), at):
+        yield from _values(_SQL, text, at, at + 300)
+
+
+_Form = re.Pattern[str] | Callable[[str, int], Iterator[Mark]]
+_FORMS: tuple[tuple[bytes, _Form], ...] = (
     (b"://", _url),
     (b"private key", _key_block),
     (b"bearer", _bearer),
     (b"basic ", _basic),
-    (b"curl", _curl),
-    (b"mysql", _mysql),
-    (b"sshpass", _sshpass),
+    (b"curl", _USER),
+    (b"mysql", _MYSQL),
+    (b"sshpass", _SSHPASS),
     (b"login", _login),
-    (b"redis-cli", _redis),
+    (b"redis-cli", _REDIS),
     (b"sudo -s", _sudo),
     (b"identified by", _sql),
 )

@@ -131,8 +131,8 @@ def _judge(words: list[str]) -> Name | None:
         return Name("token", strong=strong, many=many)
     if last in ("cookie", "cookies"):
         return Name("cookie", strong=False, many=last == "cookies")
-    if last in ("auth", "signature", "sig", "pat"):
-        return Name("authorization" if last == "auth" else "token", strong=False)
+    if last in ("auth", "signature", "sig"):
+        return Name("authorization" if last == "auth" else "signature", strong=False)
     return None
 
 
@@ -151,7 +151,8 @@ _PLAIN_WORDS = _words(
     "query env "
     "environ input stdin file path varchar char secretstr sensitive self cls n/a na tbd "
     "changed reset saved set created updated deleted accepted rejected denied granted stored "
-    "found loaded generated verified is was not and or the a an to of for from with if in as by "
+    "localhost found loaded generated verified is was not and or the a an to of for from with if "
+    "in as by "
     "option flag argument parameter field must should can will may has have your this that it "
     "when where which here there before after instead enabled disabled access"
 )
@@ -177,7 +178,8 @@ _TALKS = re.compile(
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[\\/]?(?:[\w .@+-]+[\\/])*[\w .@+-]*")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
 _HEX = re.compile(
-    r"(?:0x|sha\d{1,3}[:-]|md5[:-])?[0-9a-fA-F]+|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"(?:0x|sha\d{1,3}[:-]|md5[:-])?[0-9a-fA-F]+"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 
 
@@ -196,7 +198,7 @@ def scrambled(value: str) -> bool:
     A random key changes between capitals, small letters and digits at about 6 of 10 places, a
     name or a path at 1 or 2.
     """
-    kinds = [_kind(character) for character in value[:200]]
+    kinds = [_kind(character) for character in value[:100]]
     if 1 not in kinds or not {2, 3} & {*kinds}:
         return False
     changes = sum(1 for one, two in pairwise(kinds) if one != two and one and two)
@@ -219,25 +221,36 @@ def harmless(value: str, *, quoted: bool = False) -> bool:
     lower = plain.lower().rstrip(".:;,!?")
     if lower in _PLAIN_WORDS or (not quoted and lower in _DEFAULT_WORDS):
         return True
-    if _PLACEHOLDER.fullmatch(plain):
+    if _PLACEHOLDER.fullmatch(plain) or not any(map(str.isalnum, _FORMATS.sub("", plain))):
         return True
     if "_" in value and _UPPER_NAME.fullmatch(plain) and judge(plain):
         return True  # the name of a variable that holds it
     return " " in plain and _TALKS.search(value) is not None
 
 
+_DIGITS = frozenset("0123456789")
+SNAKE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+"""A name in words with underscores between them."""
+
+_FORMATS = re.compile(r"%(?:\(\w+\))?[sdrf]|\{[\w.!:]*\}")
+
+
 def odd(value: str, least: int = 6) -> bool:
     """Tell whether `value` is no word of any language: letters and digits or signs mixed."""
     if len(value) < least or " " in value or not any(map(str.isalpha, value)):
+        return False
+    if SNAKE.fullmatch(value):
         return False
     return any(map(str.isdigit, value)) or any(sign in value for sign in "!@#$%^&*+=~?")
 
 
 def secret(name: Name, value: str, *, quoted: bool = False) -> bool:
     """Tell whether `value`, held by what `name` names, is a secret."""
-    plain = value.strip()
+    plain = value[:500].strip()
     password = name.rule == "password"
-    if harmless(value, quoted=quoted and password and name.strong):
+    if not name.strong and _DIGITS.isdisjoint(plain):
+        return False
+    if not plain or harmless(value, quoted=quoted and password and name.strong):
         return False
     if name.strong:
         if password:

@@ -52,7 +52,7 @@ TOKENS: tuple[tuple[str, str], ...] = (
     ("jwt", r"ey[JI][\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)*"),
     ("square key", r"sq0(?:atp|csp|idp)-[\w-]{20,}|EAAA[\w-]{60}(?![\w-])"),
     ("shopify token", r"shp(?:at|ss|ca|pa|tka)_[0-9a-fA-F]{32}"),
-    ("mailgun key", r"(?<![\w-])key-[0-9a-f]{32}(?![0-9a-f])"),
+    ("mailgun key", r"(?<![-_])key-[0-9a-f]{32}(?![0-9a-f])"),
     ("mailchimp key", r"[0-9a-f]{32}-us\d{1,2}(?!\d)"),
     ("brevo key", r"xkeysib-[0-9a-f]{40,}-?\w*"),
     ("digitalocean token", r"do[opr]_v1_[0-9a-f]{40,}"),

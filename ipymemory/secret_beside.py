@@ -1,0 +1,203 @@
+"""Values that follow a name otherwise than by assignment: flags, pairs, headers, calls, columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ipymemory.secret_names import Name, harmless, odd, scrambled, secret
+from ipymemory.secret_places import WINDOW, Place, Span, line_end, string_at
+
+CALLS = re.compile(
+    r"(?:HTTP|Http|Aio)?(?:Basic|Digest|Proxy|Plain)Auth(?:entication|enticator|Handler)?"
+    r"|(?:set|check|make|hash|verify|change|encrypt)_?(?:user_)?pass(?:word|wd)"
+    r"|PlainTextAuthProvider|basic_auth|authenticate|auth|set_auth",
+    re.IGNORECASE,
+)
+"""Functions whose last text is a password."""
+
+_SCHEME = re.compile(
+    r"(?:Bearer|Basic|Token|Bot|Api-?Key|Key|Digest|Negotiate|NTLM|SSWS|OAuth|Hawk|GenieKey|Splunk"
+    r"|JWT|GoogleLogin auth=|AWS4-HMAC-SHA256|AWS)[ \t]+",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"[^\s:/\"']{1,200}:(?!//)(?=\S)")
+_FIELDS = re.compile(r"\w=\S")
+_SHELL = re.compile(r"[^\s\"'`|;&<>()]+")
+_CELL = re.compile(r"[^\s|│┃\"',;]+")
+_IS = re.compile(r"(?:is|was)\b:?[ \t]{1,20}")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_CODE = re.compile(r"[(\[{<$%*&@|\\]|[A-Za-z_][\w.]{0,80}[(\[]")
+_JAR = re.compile(r"[\w.%-]{1,100}=(?P<value>[^\s;]{4,}) for ")
+_CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
+_ENV_MAGIC = re.compile(r"\s*%(?:env|set_env)\s+$")
+_DEFAULTS = re.compile(
+    r"(?:getenv|environ\.(?:get|setdefault|pop)|setenv|putenv|set_key|setdefault|\.set|\.config"
+    r"|\.option|set_secret|\.get|setProperty)\(\s{0,20}(?:[\"'][^\"'\n]{0,80}[\"']\s{0,20},\s{0,20})?"
+    r"[rbfu]?[\"']$"
+)
+
+
+def authorization(text: str, start: int, end: int, *, sure: bool) -> Span | None:
+    """Return the part of an authorization value that is secret: what follows its scheme.
+
+    `sure` tells that the name was ``Authorization``, not a mere ``auth``.
+    """
+    scheme = _SCHEME.match(text, start, end)
+    at = scheme.end() if scheme else start
+    value = text[at:end].rstrip()
+    span = at, at + len(value)
+    if scheme and sure and _FIELDS.search(value):
+        return span  # Digest, AWS: fields with a signature among them
+    if not value or harmless(value):
+        return None
+    if scheme:
+        return span if sure or odd(value) else None
+    if " " in value:
+        return None
+    pair = _PAIR.match(text, at, end)
+    if pair and not harmless(text[pair.end() : end]):
+        return pair.end(), span[1]
+    return span if (sure and odd(value, 8)) or scrambled(value) else None
+
+
+def _sure(place: Place) -> bool:
+    return place.word.lower().endswith("authorization")
+
+
+def header(place: Place, name: Name, at: int, stop: int) -> Iterator[Span]:
+    """Take the rest of a header's line, up to a quote that encloses it."""
+    text = place.text
+    if place.op not in (":", "=", "=>"):
+        return
+    line = place.reading.before(place.start)
+    ends = r"\\+[\"'nr]" + "".join(f"|{each}" for each in "\"'`" if line.count(each) % 2)
+    closing = re.compile(ends).search(text, at, stop)
+    end = closing.start() if closing else stop
+    if name.rule == "cookie":
+        if place.op == ":" and _CRUMB.match(text, at, end):
+            yield at, end
+    elif place.op == ":" or _sure(place):
+        part = authorization(text, at, end, sure=_sure(place))
+        if part and not _CODE.match(text, part[0]):
+            yield part
+
+
+def argument(place: Place, name: Name) -> Iterator[Span]:
+    """Judge what follows a flag of a command: ``--token x``, ``"--token", "x"``."""
+    text, at = place.text, place.skip()
+    literal = string_at(text, at)
+    if place.op == "," and not (literal and place.close):
+        return
+    if literal is not None:
+        start, end = literal.span
+        value = text[start:end]
+    else:
+        value = place.take(_SHELL, at, at + WINDOW)
+        start, end = place.whole(_SHELL, at, value)
+    if not value or value.startswith("-") or harmless(value):
+        return
+    if value.isalpha() and value.isupper():
+        return  # how a help text names what is wanted
+    if not place.op and (place.close or (literal is None and _prose(place, value, end))):
+        return
+    if name.rule == "cookie":
+        if "=" in value:
+            yield start, end
+    elif name.rule == "authorization":
+        part = authorization(text, start, end, sure=True)
+        if part:
+            yield part
+    elif name.strong or name.rule in ("key", "signature"):
+        if secret(name, value, quoted=True):
+            yield start, end
+    elif not (_DOTTED.fullmatch(value) or value[0] in "/~." or value.isdigit()):
+        yield start, end
+
+
+def _prose(place: Place, value: str, end: int) -> bool:
+    """Tell whether a flag's `value` is a word of a text about the flag."""
+    if not value.replace("-", "").isalpha():
+        return False
+    if place.reading.before(place.start).lstrip()[:1] in ("!", "$", "%", "+"):
+        return False
+    follows = place.text[end : end + 2]
+    return not (follows == "" or follows[0] in "\n|;&" or follows == " -")
+
+
+def paired(place: Place, name: Name) -> Iterator[Span]:
+    """Judge ``("name", "value")`` and ``getenv("NAME", "default")``."""
+    text = place.text
+    literal = string_at(text, place.skip(" \t\n")) if place.close else None
+    if literal is None:
+        return
+    value = text[literal.start : literal.end]
+    if name.rule == "authorization":
+        part = authorization(text, literal.start, literal.end, sure=_sure(place))
+        if part:
+            yield part
+    elif _DEFAULTS.search(text, max(0, place.start - 160), place.start):
+        if secret(name, value, quoted=True):
+            yield literal.span
+    elif name.strong and odd(value, 8) and secret(name, value):
+        yield literal.span
+
+
+def element(place: Place, name: Name) -> Iterator[Span]:
+    """Judge an XML element's text."""
+    if place.previous != "<" or place.gap or place.close:
+        return
+    end = place.text.find("<", place.after, place.after + WINDOW)
+    if end > 0 and secret(name, place.text[place.after : end], quoted=True):
+        yield place.after, end
+
+
+def called(place: Place) -> Iterator[Span]:
+    """Take the last text of a call that logs in or sets a password, if it is the last argument."""
+    text, at = place.text, place.after
+    stop = text.find(")", at, at + 300)
+    last: Span | None = None
+    commas = 0
+    while at < stop:
+        literal = string_at(text, at) if text[at] in "\"'" else None
+        if literal is not None:
+            last, at = literal.span, literal.after
+            continue
+        commas += text[at] == ","
+        at += 1
+    if last is None or harmless(text[slice(*last)]) or text[last[1] + 1 : stop].strip(" ,\n"):
+        return
+    if commas or "pass" in place.word.lower():
+        yield last
+
+
+def beside(place: Place, name: Name) -> Iterator[Span]:
+    """Judge what stands beside a name: in a column, after ``is``, as SQL's ``PASSWORD 'x'``."""
+    text, at = place.text, place.skip()
+    if name.rule == "cookie":
+        crumb = _JAR.match(text, at)
+        if crumb:
+            yield crumb.span("value")
+        return
+    if _ENV_MAGIC.fullmatch(place.reading.before(place.start)):
+        stop = line_end(text, at, min(len(text), at + WINDOW))
+        if secret(replace(name, strong=True), text[at:stop]):
+            yield at, stop
+        return
+    verb = _IS.match(text, at)
+    at = verb.end() if verb else at
+    if text[at : at + 1] in ("'", '"') and name.strong and not place.close:
+        literal = string_at(text, at) if place.gap else None
+        value = text[literal.start : literal.end] if literal else " "
+        if literal and " " not in value and secret(name, value, quoted=True):
+            yield literal.span
+        return
+    wide = place.op in ("|", "│", "┃") or len(place.gap) > 1 or "\t" in place.gap
+    if not (verb or wide):
+        return
+    value = place.take(_CELL, at, at + WINDOW).rstrip(".)")
+    if _CODE.match(value) or not secret(name, value):
+        return
+    if not name.strong or odd(value, 6 if verb else 12):
+        yield place.whole(_CELL, at, value)

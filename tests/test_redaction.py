@@ -1,0 +1,683 @@
+"""Secrets are masked and nothing else is; every key here is put together when the tests run."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import random
+import re
+import string
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipymemory import redaction, secret_tokens
+from ipymemory.redaction import Mark, Masker, mask, mask_source, mask_with_marks
+
+ALNUM = string.ascii_letters + string.digits
+HEX = "0123456789abcdef"
+
+
+def rand(length: int, alphabet: str = ALNUM, seed: int = 5) -> str:
+    """Return a random text that holds a digit, a capital and a small letter where it can."""
+    source = random.Random(f"{length} {alphabet} {seed}")
+    while True:
+        text = "".join(source.choice(alphabet) for _ in range(length))
+        kinds = (str.isdigit, str.isupper, str.islower)
+        wanted = [kind for kind in kinds if any(map(kind, alphabet))]
+        if length < 8 or all(any(map(kind, text)) for kind in wanted):
+            return text
+
+
+UPPER = string.ascii_uppercase + string.digits
+LOWER = string.ascii_lowercase + string.digits
+URLSAFE = ALNUM + "_-"
+
+TOKENS = {
+    "anthropic": "sk-" + "ant-api03-" + rand(80, URLSAFE) + "AA",
+    "openai": "sk" + "-" + rand(48),
+    "openai project": "sk-" + "proj-" + rand(60, URLSAFE),
+    "openai service": "sk-" + "svcacct-" + rand(60, URLSAFE),
+    "deepseek": "sk" + "-" + rand(32, HEX),
+    "openrouter": "sk-" + "or-v1-" + rand(64, HEX),
+    "aws id": "AK" + "IA" + rand(16, UPPER),
+    "aws session id": "AS" + "IA" + rand(16, UPPER),
+    "google": "AI" + "za" + rand(35, URLSAFE),
+    "google oauth": "ya" + "29." + rand(60, URLSAFE),
+    "google client": "GOC" + "SPX-" + rand(28, URLSAFE),
+    "azure client": rand(3) + "8" + "Q~" + rand(34),
+    "github": "gh" + "p_" + rand(36),
+    "github app": "gh" + "s_" + rand(36),
+    "github fine": "github" + "_pat_" + rand(22) + "_" + rand(59),
+    "gitlab": "gl" + "pat-" + rand(20, URLSAFE),
+    "slack bot": "xo" + "xb-" + rand(12, string.digits) + "-" + rand(24),
+    "slack user": "xo" + "xp-" + rand(11, string.digits) + "-" + rand(30),
+    "slack app": "xa" + "pp-1-" + rand(11, UPPER) + "-" + rand(40, HEX),
+    "stripe": "sk_" + "live_" + rand(24),
+    "stripe test": "sk_" + "test_" + rand(24),
+    "stripe restricted": "rk_" + "live_" + rand(24),
+    "stripe webhook": "wh" + "sec_" + rand(32),
+    "hugging face": "h" + "f_" + rand(34),
+    "npm": "np" + "m_" + rand(36),
+    "pypi": "py" + "pi-AgEIcHlwaS5vcmc" + rand(80, URLSAFE),
+    "twilio": "S" + "K" + rand(32, HEX),
+    "sendgrid": "S" + "G." + rand(22, URLSAFE) + "." + rand(43, URLSAFE),
+    "telegram": rand(9, "123456789") + ":A" + "A" + rand(33, URLSAFE),
+    "discord": "M" + rand(23) + "." + rand(6) + "." + rand(27),
+    "jwt": "ey" + "JhbGciOiJIUzI1NiJ9.ey" + "J" + rand(60) + "." + rand(43, URLSAFE),
+    "digitalocean": "do" + "p_v1_" + rand(64, HEX),
+    "databricks": "da" + "pi" + rand(32, HEX),
+    "shopify": "sh" + "pat_" + rand(32, HEX),
+    "vault": "hv" + "s." + rand(24),
+    "atlassian": "AT" + "ATT3" + rand(60, URLSAFE),
+    "replicate": "r" + "8_" + rand(37),
+    "groq": "gs" + "k_" + rand(52),
+    "langsmith": "ls" + "v2_pt_" + rand(32, HEX) + "_" + rand(10, HEX),
+    "notion": "nt" + "n_" + rand(46),
+    "airtable": "pa" + "t" + rand(14) + "." + rand(64, HEX),
+    "docker": "dckr" + "_pat_" + rand(27, URLSAFE),
+    "grafana": "gl" + "sa_" + rand(32) + "_" + rand(8, HEX),
+    "square": "sq0" + "atp-" + rand(22, URLSAFE),
+    "mailgun": "key" + "-" + rand(32, HEX),
+    "age": "AGE-" + "SECRET-KEY-1" + rand(58, UPPER),
+    "alibaba": "LT" + "AI" + rand(20),
+    "nvidia": "nv" + "api-" + rand(64, URLSAFE),
+    "tavily": "tv" + "ly-" + rand(32),
+    "xai": "xa" + "i-" + rand(80),
+}
+
+SURROUNDINGS = (
+    "{}",
+    "the key is {}.",
+    "x = '{}'",
+    'call("{}", 3)',
+    "https://example.org/?q={}&page=2",
+    "{{'a': '{}'}}",
+    "line\\n{}\\nline",
+    "[{}]",
+    "a={};",
+)
+
+PW = "hunt" + "er2" + "!x"
+WORDY = "swordf" + "ish"
+SECRET = rand(40)
+SHORT = rand(12)
+HEX32 = rand(32, HEX)
+BASIC = base64.b64encode(f"bob:{PW}".encode()).decode()
+PEM_BODY = "\n".join(rand(64, ALNUM + "+/", seed) for seed in range(12)) + "\n" + rand(40) + "=="
+BEGIN, END = "-----BEGIN " + "PRIVATE KEY-----", "-----END " + "PRIVATE KEY-----"
+RSA_BEGIN = "-----BEGIN RSA " + "PRIVATE KEY-----"
+
+# Text in which `{pw}`, `{word}` … stand for a secret that must be gone.
+BOTH = r"""
+password = "{pw}"
+password="{pw}"
+password: str = '{pw}'
+password: Optional[str] = "{pw}"
+PASSWORD: Final = "{pw}"
+passwd = '{word}'
+PASSWORD = "{word}"
+db_password = "{pw}"
+self.password = "{pw}"
+cfg["password"] = "{pw}"
+user.password2 = "{pw}"
+newPassword = "{pw}"
+PGPASSWORD = "{pw}"
+pw = "{pw}"
+pwd = "{pw}"
+passphrase = "correct {word} battery staple"
+secret = "{secret}"
+client_secret = "{secret}"
+SECRET_KEY = "{secret}"
+JWT_SECRET = '{secret}'
+api_key = "{secret}"
+api_key = "{short}"
+apikey = "{short}"
+API_KEY = b"{short}"
+apiKey: '{short}'
+openai.api_key = "{secret}"
+OPENAI_KEY = "{secret}"
+access_token = "{secret}"
+auth_token = r"{secret}"
+refresh_token = u"{secret}"
+hf_token = "{short}"
+github_token = "{hex}"
+token = "{secret}"
+token = "{hex}"
+key = "{secret}"
+AZURE_STORAGE_KEY = "{secret}=="
+private_key = "{secret}"
+aws_secret_access_key = "{secret}"
+encryption_key = "{short}"
+session_token = "{secret}"
+webhook_secret = "{secret}"
+connect(host="h", user="u", password="{pw}")
+connect(host='h', password='{pw}', port=5432)
+Client(api_key="{secret}", timeout=3)
+Client(token='{secret}')
+dict(password="{pw}", user="bob")
+{{"user": "bob", "password": "{pw}"}}
+{{'password': '{pw}', 'token': '{secret}'}}
+{{"auth": {{"pass": "{pw}"}}}}
+{{\"password\": \"{pw}\", \"user\": \"bob\"}}
+json.loads('{{"password": "{pw}"}}')
+"password":"{pw}"
+"password" : "{pw}"
+password = ("{secret}"
+password = (
+    "{short}"
+    "{secret}"
+)
+password = "{short}" "{secret}"
+password = "{short}" + "{secret}"
+password = "{short}" \
+    "{secret}"
+password = '''{pw}'''
+password = '''
+{pw}
+'''
+password = f"{pw}"
+password = f"{pw}-{{user}}"
+password = "ab\"{pw}"
+if password == "{pw}":
+if token != "{secret}": raise ValueError
+passwords = ["{pw}", "{word}"]
+passwords = {{"bob": "{pw}", "al": "{word}"}}
+api_keys = ["{secret}", "{short}"]
+os.environ["API_KEY"] = "{short}"
+os.environ['DB_PASSWORD'] = '{pw}'
+os.environ.setdefault("API_KEY", "{short}")
+os.environ.get("API_KEY", "{short}")
+os.getenv("DB_PASSWORD", "{word}")
+os.putenv("API_KEY", "{short}")
+monkeypatch.setenv("TOKEN_GITHUB", "{secret}")
+spark.conf.set("fs.s3a.secret.key", "{secret}")
+password = os.environ.get("PW") or "{pw}"
+password = get() if x else "{pw}"
+("Authorization", "Bearer {short}")
+requests.get(url, auth=("bob", "{pw}"))
+requests.get(url, auth=('bob', '{pw}'))
+HTTPBasicAuth("bob", "{pw}")
+HTTPBasicAuth('bob', '{pw}')
+smtp.login("me@example.org", "{pw}")
+set_password("{pw}")
+{{"Authorization": "Bearer {short}"}}
+{{'Authorization': 'Bearer {short}'}}
+{{'authorization': 'token {short}'}}
+headers["Authorization"] = "Bearer {short}"
+headers = {{"Authorization": f"Bearer {secret}"}}
+{{"Authorization": "Basic {basic}"}}
+{{"X-Api-Key": "{short}"}}
+{{'x-api-key': '{short}'}}
+{{"Ocp-Apim-Subscription-Key": "{hex}"}}
+{{"PRIVATE-TOKEN": "{short}"}}
+{{"X-Auth-Token": "{short}"}}
+{{"Cookie": "session={short}; theme=dark"}}
+cookies = {{"sessionid": "{secret}"}}
+Bearer {secret}
+postgres://u:{pw}@h/db
+postgresql+psycopg2://user:{word}@localhost:5432/db
+create_engine("mysql://root:{pw}@127.0.0.1/x")
+mongodb+srv://bob:{word}@cluster0.abc.mongodb.net/test
+redis://:{word}@cache:6379/0
+amqp://guest:{word}@mq//
+https://bob:{pw}@example.org/path?q=1
+git clone https://{secret}@github.com/a/b.git
+https://oauth2:{secret}@gitlab.com/a/b.git
+postgres://u:pa/{word}@host/db
+postgres://u:p@{word}@host/db
+"Server=tcp:x.database.windows.net;User ID=sa;Password={pw};Encrypt=True"
+"Driver={{ODBC}};Server=s;UID=sa;PWD={pw};"
+"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={secret}=="
+"Endpoint=sb://x/;SharedAccessKeyName=Root;SharedAccessKey={secret}="
+"host=h user=u password={word} dbname=d"
+"https://acc.blob.core.windows.net/c?sv=2020&sig={secret}%3D"
+"https://b.s3.amazonaws.com/k?X-Amz-Signature={hex}{hex}"
+"http://localhost:8888/?token={hex}{hex}"
+"https://api.example.org/v1?api_key={short}&q=a"
+"https://maps.example.org/?key={secret}"
+"https://api.example.org/v1?access_token={short}"
+https://hooks.slack.com/services/T0001/B0001/{secret}
+https://discord.com/api/webhooks/123456789/{secret}
+https://api.telegram.org/bot123456789:AA{token33}/getMe
+"""
+
+SOURCE = r"""
+%env OPENAI_API_KEY={secret}
+%env TOKEN={short}
+%env DB_PASSWORD {word}
+%set_env API_KEY={short}
+!export DB_PASSWORD={word}
+!curl -H "Authorization: Bearer {short}" https://x
+!curl -H 'X-Api-Key: {short}' https://x
+!curl -u bob:{pw} https://x
+!curl --user 'bob:{word}' https://x
+!curl https://x \
+   -u bob:{word}
+!huggingface-cli login --token {short}
+!tool --token {word}
+!tool --token={short}
+!tool --password {word} --verbose
+!tool --api-key "{short}"
+!mysql -u root -p{word} db
+!docker login -u bob -p {word} registry.example.org
+!echo {word} | docker login -u bob --password-stdin
+!echo {word} | sudo -S apt-get update
+!sshpass -p {word} ssh bob@host
+!redis-cli -h h -a {word} ping
+!PGPASSWORD={word} psql -h h
+!wandb login {hex40}
+wandb.login(key="{hex40}")
+subprocess.run(["tool", "--token", "{short}"])
+subprocess.run(["curl", "-u", "bob:{word}", "https://x"])
+# password: {pw}
+# my token = {secret}
+%%bash
+export API_TOKEN={word}
+%%writefile .env
+DB_PASSWORD={word}
+%%writefile config.yaml
+password: {word}
+text = '''
+DB_PASSWORD={pw}
+'''
+url = "jdbc:postgresql://h/db?user=u&password={word}"
+config.set("section", "password", "{pw}")
+cur.execute("CREATE USER bob WITH PASSWORD '{word}'")
+cur.execute("ALTER USER bob IDENTIFIED BY '{word}'")
+keyring.set_password("svc", "bob", "{pw}")
+"""
+
+TEXT = r"""
+OPENAI_API_KEY={secret}
+export API_KEY={short}
+export API_KEY="{short}"
+declare -x DB_PASSWORD="{word}"
+set API_TOKEN={word}
+$env:API_KEY = "{short}"
+DB_PASSWORD={word}
+DB_PASSWORD=two {word} words
+SMTP_PASS={word}
+TOKEN={short}
+password: {word}
+  password: {word}
+- token: {secret}
+password: |
+  {pw}
+  {word}
+api_key: {short}  # comment
+Password: {pw}
+API key: {secret}
+Your API key is: {secret}
+the password is {pw}
+[db]
+password = {word}
+spring.datasource.password={word}
+<password>{word}</password>
+<apiKey>{short}</apiKey>
+machine x.org login bob password {word}
+//registry.npmjs.org/:_authToken={short}
+Authorization: Bearer {short}
+> Authorization: Basic {basic}
+Authorization: token {short}
+authorization: Digest username="bob", response="{hex}"
+Authorization: AWS4-HMAC-SHA256 Credential=x, Signature={hex}{hex}
+Proxy-Authorization: Basic {basic}
+X-Api-Key: {short}
+Cookie: session={short}; other={secret}
+Set-Cookie: sid={short}; Path=/; HttpOnly
+<Cookie sessionid={short} for example.org/>
+environ({{'PATH': '/bin', 'API_KEY': '{short}', 'HOME': '/root'}})
+{{'PATH': '/bin', 'DB_PASSWORD': '{pw}'}}
+ENV API_KEY={short}
+docker run -e DB_PASSWORD={word} image
+{{"username":"bob","key":"{hex}"}}
+{{"auths": {{"x": {{"auth": "{basic}"}}}}}}
+Config(user=bob, password={pw}, port=1)
+user=bob password={word} host=h
+OPENAI_API_KEY     {secret}
+| api_key | {secret} |
++ tool --token {short}
+tool --password={word}
+---> 12 connect(password="{pw}")
+"""
+
+
+def filled(template: str) -> tuple[str, list[str]]:
+    """Return the text and the secrets in it."""
+    values = {
+        "pw": PW,
+        "word": WORDY,
+        "secret": SECRET,
+        "short": SHORT,
+        "hex": HEX32,
+        "hex40": rand(40, HEX),
+        "basic": BASIC,
+        "token33": rand(33, URLSAFE),
+    }
+    wanted = [values[name] for name in re.findall(r"(?<!\{)\{(\w+)\}", template)]
+    return template.format(**values), wanted
+
+
+def examples(block: str) -> list[str]:
+    """Return the examples: a line each, with the indented and closing lines that belong to it."""
+    found: list[str] = []
+    for line in block.strip("\n").split("\n"):
+        follows = line[:1] in (" ", ")") and found and not line.startswith("  password")
+        opened = found and (
+            found[-1].startswith(("%%", "[")) and "\n" not in found[-1]
+            or found[-1].count("'''") == 1
+        )
+        if follows or opened:
+            found[-1] += "\n" + line
+        else:
+            found.append(line)
+    return found
+
+
+BOTH_EXAMPLES, SOURCE_EXAMPLES, TEXT_EXAMPLES = map(examples, (BOTH, SOURCE, TEXT))
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("name", TOKENS)
+def test_tokens_of_providers_are_masked_wherever_they_stand(name: str) -> None:
+    for surrounding in SURROUNDINGS:
+        text = surrounding.format(TOKENS[name])
+        for masked in (mask(text), mask_source(text)):
+            assert TOKENS[name] not in masked
+            assert "[masked: " in masked
+            left = masked.split("[masked: ")
+            assert text.startswith(left[0][:4]), "what stands before it stays"
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("template", BOTH_EXAMPLES + SOURCE_EXAMPLES)
+def test_secrets_in_a_source_are_masked(template: str) -> None:
+    text, secrets = filled(template)
+    assert secrets
+    masked = mask_source(text)
+    assert not [each for each in secrets if each in masked], masked
+    assert mask_source(masked) == masked
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("template", BOTH_EXAMPLES + TEXT_EXAMPLES)
+def test_secrets_in_an_output_are_masked(template: str) -> None:
+    text, secrets = filled(template)
+    assert secrets
+    masked = mask(text)
+    assert not [each for each in secrets if each in masked], masked
+    assert mask(masked) == masked
+
+
+HARMLESS = r"""
+x = 1
+token_count = 5
+max_tokens=100
+max_tokens = 4096
+n_tokens: 512
+tokenizer = "bert-base"
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+tokens = ["the", "cat", "sat"]
+token = tokens[i]
+token = "hello"
+token = next_token
+for token in doc:
+pad_token = "[PAD]"
+eos_token="</s>"
+tokenizer.pad_token = tokenizer.eos_token
+bos_token_id = 50256
+next_token = "eyJwYWdlIjoy"
+next_page_token = response.get("nextPageToken")
+token_type_ids = [0, 0, 1]
+token: str
+token: Optional[str] = None
+def tokenize(text: str) -> list[str]:
+password = getpass()
+password = getpass.getpass("Password: ")
+password = getpass("Enter your password: ")
+password = input("Password: ")
+password = None
+password = ""
+password: str
+password: str = Field(...)
+password: SecretStr = None
+password = os.environ["DB_PASSWORD"]
+password = os.getenv("DB_PASSWORD")
+password = os.environ.get("DB_PASSWORD", "")
+password = config["password"]
+password = config.password
+password = settings.DB_PASSWORD
+password=password
+connect(user=user, password=password, host=host)
+connect(password=pw)
+connect(password=args.password)
+api_key=os.environ["KEY"]
+api_key = os.getenv("OPENAI_API_KEY")
+api_key = userdata.get("OPENAI_API_KEY")
+api_key = dbutils.secrets.get(scope="s", key="openai")
+client = OpenAI(api_key=api_key)
+api_key = "YOUR_API_KEY"
+api_key = "your-api-key-here"
+api_key = "<your key>"
+api_key = "xxxxxxxxxxxx"
+api_key = "sk-..."
+api_key = "***"
+API_KEY = "${API_KEY}"
+password = "{password}"
+password: "{{ db_password }}"
+password = f"{pw}"
+url = f"postgres://{user}:{password}@{host}/{db}"
+url = "postgres://%s:%s@%s/%s" % (u, p, h, d)
+postgresql://localhost:5432/db
+http://localhost:8888/tree
+https://example.org:8443/@user/post
+git@github.com:owner/repo.git
+ssh://git@github.com/owner/repo.git
+key=lambda x: x
+sorted(items, key=lambda item: item[1])
+sorted(items, key=len)
+df.sort_values(key=str.lower)
+primary_key="id"
+primary_key = "customer_id_2024"
+foreign_key = "orders.customer_id"
+partition_key="2024-01-15"
+key = "user_id"
+key = "data/2024/01/file_ABC123.parquet"
+key = "features/v2/train.csv"
+cache_key = "d41d8cd98f00b204e9800998ecf8427e"
+s3_key = "raw/2024/A1B2C3D4E5F6G7H8I9J0.json"
+public_key = "ssh-rsa AAAAB3NzaC1yc2E"
+for key, value in d.items():
+d[key] = value
+d["key"] = "value"
+{"key": "value"}
+keys = list(d.keys())
+if key not in cache:
+KeyError: 'name'
+KeyError: 'password'
+sort key
+the key idea is: attention
+key: value
+Key: Name
+hash = "d41d8cd98f00b204e9800998ecf8427e"
+commit d670460b4b4aece5915caf5c68d12f560a9fe3e4
+git checkout 5c68d12f560a9fe3e4b4b4aece5915caf5c68d12
+sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+id = "550e8400-e29b-41d4-a716-446655440000"
+run_id: 550e8400-e29b-41d4-a716-446655440000
+3.141592653589793238462643383279
+12345678901234567890123456789012345678901234567890
+[0.123456789012345678, 0.98765432109876543]
+model = "gpt-4o-mini-2024-07-18"
+model = "claude-haiku-5-5"
+sklearn-estimator-html-representation-doc-link
+<div class="sk-estimator-doc-link sk-toggleable__content fitted">
+<div id="sk-container-id-1" class="sk-top-container">
+from sklearn.feature_extraction.text import TfidfVectorizer
+self.assertIsInstance(BaseSubprocessTransportProtocol, type)
+=========================== test session starts ============================
+----------------------------------------------------------------------------
+df["password_reset"].sum()
+df.groupby("password_reset").size()
+columns = ["user", "password_reset", "token_count", "api_key_id"]
+df = df.drop(columns=["password", "token"])
+   user  password_reset  token_count
+0   bob            True            5
+password_reset    12
+token_count     5120
+password_file = "/run/secrets/db"
+--token-file path
+--token-file /run/secrets/token
+!tool --token-file ~/.token
+!tool --max-tokens 100
+!tool --password-stdin
+!tool --token $TOKEN
+!tool --token ${TOKEN}
+  --token TOKEN         the token to use
+  --api-key <key>       the key
+  --password string     Password
+parser.add_argument("--token", help="the token")
+parser.add_argument("--password", "-p", default=None)
+use the --token option to log in
+docker run -p 8080:80 image
+mkdir -p data/raw
+ssh -p 2222 host
+!pip install -U tokenizers
+!python train.py -p config.yaml
+https://docs.example.org/api-keys#create-a-token
+https://docs.example.org/auth?lang=en
+https://example.org/reset-password?step=2
+See https://platform.openai.com/account/api-keys for a key.
+You can find your API key at https://platform.openai.com/account/api-keys.
+Enter your password:
+Password: 
+Invalid password
+Password must contain 8 characters
+password: required
+password is required
+The password was changed.
+token expired
+token: expired
+Token indices sequence length is longer than the specified maximum
+input type="password"
+{"type": "password", "name": "pw"}
+{"password": {"type": "string"}}
+{"password": null, "token": null}
+{"tokens": 512, "max_tokens": 1024}
+{'prompt_tokens': 12, 'completion_tokens': 34}
+usage: prompt_tokens=12 completion_tokens=34
+first_pass = "train"
+low_pass = butter(3, 0.1)
+def forward_pass(x):
+    pass
+bypass = True
+compass = "north"
+passed: 12, failed: 3
+pass: 12
+12 passed, 3 failed
+author = "Jane Doe"
+authors: Jane Doe and John Roe
+authenticated: True
+auth = None
+auth = HTTPBasicAuth(user, password)
+auth=(user, password)
+headers = {"Authorization": f"Bearer {token}"}
+headers = {"Authorization": "Bearer " + token}
+headers = {"Authorization": "Bearer %s" % token}
+headers["X-Api-Key"] = api_key
+Authorization: Bearer <token>
+Authorization: Bearer $TOKEN
+authorization: str = Header()
+Bearer token authentication
+basic usage of the API
+basic statistics
+cookie = "chocolate"
+cookies = session.cookies
+secret_santa = "Bob Miller"
+secret_name = "projects/x/secrets/db"
+from secrets import token_hex
+token = secrets.token_hex(16)
+secrets = load("secrets.yaml")
+import secrets
+signature = inspect.signature(f)
+def f(x: int, key: str = "a") -> None:
+PWD=/home/bob/work
+PWD: /home/bob
+pwd = os.getcwd()
+SSH_AUTH_SOCK=/tmp/ssh-agent.sock
+GOOGLE_APPLICATION_CREDENTIALS=/home/bob/gcp.json
+GPG_KEY_FILE=/etc/key.gpg
+KEYBOARD=us
+PASSWORD_MIN_LENGTH=12
+hotkey: ctrl+shift+k
+keyboard = "qwerty"
+monkey = "see1monkey2do3monkey4"
+turkey: 12.5
+keyword = "python3.11"
+keywords = ["a1", "b2"]
+tokenized = "a1 b2"
+accuracy = 0.9312
+loss: 0.1234 - accuracy: 0.9312
+2024-01-15T10:00:00.000Z
+192.168.1.10:5432
+user@example.org
+lat, lon = 48.137154, 11.576124
+ATCGATCGATCGATCGATCGATCGATCGATCG
+MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ
+team_key = "BOS-2024"
+event_key = "2024casj_qm12"
+keyspace = "prod"
+authorship, cookiecutter, passenger, surpassed, tokenization, secretary
+passenger_id = 1234
+passengers = ["a", "b"]
+secretary: "Jane"
+credentials = service_account.Credentials.from_service_account_file("key.json")
+creds = None
+curl https://example.org/data.csv -o data.csv
+mysql -u root -p
+login(user, password)
+login("bob", password)
+login()
+"""
+
+BLOBS = {
+    "a png": base64.b64encode(random.Random(1).randbytes(30_000)).decode(),
+    "a data url": "data:image/png;base64," + base64.b64encode(random.Random(2).randbytes(900)).decode(),
+    "many hashes": "\n".join(f"{rand(40, HEX, i)} refs/heads/b{i}" for i in range(50)),
+    "many uuids": "\n".join(str(uuid.UUID(int=random.Random(i).getrandbits(128))) for i in range(50)),
+    "numbers": " ".join(str(random.Random(i).random()) for i in range(500)),
+    "integrity": "sha512-" + base64.b64encode(random.Random(3).randbytes(64)).decode(),
+    "a lock file": f'wheels = [{{ url = "https://files.example.org/{rand(60, HEX)}/a.whl", hash = "sha256:{rand(64, HEX)}" }}]',
+    "sklearn's page": '<style>#sk-container-id-12 {color: black}</style><div class="sk-item"><label for="sk-estimator-id-31" class="sk-toggleable__label">',
+}
+
+
+def harmless_examples() -> list[str]:
+    lines = HARMLESS.strip("\n").split("\n")
+    return [line for line in lines if line.strip()]
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("text", harmless_examples())
+def test_what_is_no_secret_stays_whole(text: str) -> None:
+    assert mask_source(text) == text
+    assert mask(text) == text
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("name", BLOBS)
+def test_hashes_images_and_numbers_stay_whole(name: str) -> None:
+    assert mask(BLOBS[name]) == BLOBS[name]
+    assert mask_source(f"x = '''{BLOBS[name]}'''") == f"x = '''{BLOBS[name]}'''"
+
+
+def test_the_corpus_is_large() -> None:
+    assert len(BOTH_EXAMPLES) + len(SOURCE_EXAMPLES) + len(TEXT_EXAMPLES) + len(TOKENS) >= 240
+    assert len(harmless_examples()) >= 200
