@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ipymemory import notebooks
 from ipymemory.beside import NotebookText, with_text
 from ipymemory.turns import Entry, Prose, Turn
 
@@ -81,6 +82,25 @@ def test_a_file_that_is_being_saved_leaves_what_was_read(tmp_path: Path, content
     assert shown(found.cells()) == ["saved"]
     path.unlink()
     assert shown(found.cells()) == ["saved"]
+
+
+def test_a_file_that_changed_while_it_was_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.ipynb"
+    save(path, "half")
+    read = notebooks.read
+
+    def slowly(name: Path) -> notebooks.NotebookFile:
+        found = read(name)
+        save(path, "half", "whole")
+        return found
+
+    monkeypatch.setattr(notebooks, "read", slowly)
+    found = NotebookText(path)
+    assert found.cells() == ()
+    monkeypatch.undo()
+    assert shown(found.cells()) == ["half", "whole"]
 
 
 @pytest.mark.parametrize("path", [None, Path("x.py"), Path(), Path("/nowhere/x.ipynb")])

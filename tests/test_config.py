@@ -83,6 +83,7 @@ def test_a_changed_file_sets_what_it_says_differently_and_nothing_else() -> None
     assert (notes.wait_seconds, notes.rounds, notes.minutes) == (3, 7, 3)
     assert settings.take({}, {"SessionNotes": {"wait_seconds": 3}}) == ()
     assert (notes.wait_seconds, notes.rounds) == (1, 7), "a line that is gone gives the default"
+    assert settings.take({}, {"SessionNotes": {"no_such_setting": 3}}) == ()
 
 
 def test_config_files_are_merged_and_a_broken_one_is_said(tmp_path: Path) -> None:

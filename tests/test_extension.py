@@ -212,6 +212,7 @@ def test_the_line_after_a_restart_names_title_variables_and_the_cell_that_killed
     transcript.follow()
     kinds = [each.name for each in transcript.entries if isinstance(each, Happening)]
     assert kinds == ["restarted"]
+    assert [each.kernel for each in transcript.entries if isinstance(each, Turn)] == [1, 2]
 
 
 def test_the_hook_loads_without_a_word(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,6 +269,22 @@ def test_a_home_that_cannot_be_is_told_in_status_and_not_in_the_cell(run: Run, w
     shown = run("%memory status")
     assert "- Recording off. " in shown
     assert str(work.parent / "home") in shown
+
+
+@pytest.mark.spec("L2")
+def test_our_warnings_stay_out_of_cells_whatever_logging_the_user_set_up(
+    run: Run, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (work.parent / "home").write_text("a file where the home folder should be")
+    run("%load_ext ipymemory")
+    root = logging.getLogger()
+    before = root.handlers[:]
+    root.handlers[:] = [logging.StreamHandler(sys.stdout)]
+    try:
+        assert run("x = 1") == ""
+        assert "home" in run("%memory status")
+    finally:
+        root.handlers[:] = before
 
 
 def test_the_project_is_a_folder_that_is_gone(
@@ -357,10 +374,15 @@ def test_a_changed_config_file_is_taken_over(tmp_path: Path, how: str) -> None:
             "SessionNotes.wait_seconds must be a number from 0 to 3600, not -1. "
             "It stays as it was.",
         )
+        settings.session_notes.update_config(Config({"SessionNotes": {"rounds": 9}}))
+        file.write_text("c.SessionNotes.rounds = 6\nc.SessionNotes.section_tokens = 500\n")
+        watch.check()
+        assert settings.session_notes.section_tokens == 500
+        assert settings.session_notes.rounds == 9, "set by %config; the file says nothing new of it"
         file.write_text("c.SessionNotes.rounds = (\n")
         watch.check()
         assert "SyntaxError" in watch.refused[0]
-        assert settings.session_notes.rounds == 6
+        assert settings.session_notes.rounds == 9
         file.unlink()
         watch.check()
         assert settings.session_notes.rounds == 10, "the default again"
@@ -393,19 +415,21 @@ def test_ipythons_own_files_are_watched(tmp_path: Path) -> None:
     assert [each for each in said if each.isdecimal()] == ["7", "70"], done.stdout + done.stderr
 
 
-def test_a_forked_child_closes_nothing_of_its_parents(run: Run, project: Project) -> None:
-    run("%load_ext ipymemory")
-    run("x = 1")
-    said = run(
-        "import os\n"
-        "pid = os.fork()\n"
-        "if pid == 0:\n"
-        "    get_ipython()._ipymemory.live.at_exit()\n"
-        "    os._exit(0)\n"
-        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
-    )
-    assert said.endswith("0\n")
-    run("x = 3")
-    assert turns(project)[0][-1] == "x = 3"
-    record, _ = sessions.every(project)[0]
-    assert record.kernel == processes.own()
+if hasattr(os, "fork"):  # a system without it has no such children
+
+    def test_a_forked_child_closes_nothing_of_its_parents(run: Run, project: Project) -> None:
+        run("%load_ext ipymemory")
+        run("x = 1")
+        said = run(
+            "import os\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    get_ipython()._ipymemory.live.at_exit()\n"
+            "    os._exit(0)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
+        )
+        assert said.endswith("0\n")
+        run("x = 3")
+        assert turns(project)[0][-1] == "x = 3"
+        record, _ = sessions.every(project)[0]
+        assert record.kernel == processes.own()
