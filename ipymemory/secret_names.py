@@ -92,8 +92,11 @@ def judge(name: str) -> Name | None:
     words = [word.lower() for word in _WORD.findall(name[-100:])]
     if lower in ("access_key_id", "aws_access_key_id", "client-key-data", "_auth"):
         return Name("key")
+    after = []
     while len(words) > 1 and words[-1] in _AFTER:
-        words.pop()
+        after.append(words.pop())
+    if len(words) == 1:
+        words = [*after, *words]  # `token_github` is a `github_token`
     if not words or "public" in words or "publishable" in words:
         return None
     if "no" in words[:1] and len(words) > 1:
@@ -164,7 +167,7 @@ _PLACEHOLDER = re.compile(
     r"(?P<one>\W|[xX_0])(?P=one){2,}"  # ***, xxxx, ...
     r"|\W*"
     r"|\$\{.*\}|\$\(.*|\$\w+|%\w+%|\$env:\w+|%\(\w+\)s|%s|!\w+"  # ${X}, $X, %X%
-    r"|\{.*\}|<.*>|\[.*\]|\(.*\)|\{\{.*|@\w+@"  # {x}, <your key>
+    r"|\{.*\}|<.*>|\[[\w ]{0,40}\]|\(.*\)|\{\{.*|@\w+@"  # {x}, <your key>
     r"|(?:your|insert|enter|replace|paste|change)[-_ ].*|.*[-_ ](?:here|goes[-_ ]here)"
     r"|(?:changeme|todo|dummy|placeholder|yourkey|yourtoken|yourpassword)\W*"
     r"|(?:\w{1,8}[-_.])?(?:x{4,}|X{4,}|\*{3,}|\.{3,}|…)\w{0,4}"  # sk-xxxx

@@ -371,7 +371,7 @@ def examples(block: str) -> list[str]:
     for line in block.strip("\n").split("\n"):
         follows = line[:1] in (" ", ")") and found and not line.startswith("  password")
         opened = found and (
-            found[-1].startswith(("%%", "[")) and "\n" not in found[-1]
+            (found[-1].startswith(("%%", "[")) and "\n" not in found[-1])
             or found[-1].count("'''") == 1
         )
         if follows or opened:
@@ -557,7 +557,7 @@ https://example.org/reset-password?step=2
 See https://platform.openai.com/account/api-keys for a key.
 You can find your API key at https://platform.openai.com/account/api-keys.
 Enter your password:
-Password: 
+Password:
 Invalid password
 Password must contain 8 characters
 password: required
@@ -649,13 +649,22 @@ login()
 
 BLOBS = {
     "a png": base64.b64encode(random.Random(1).randbytes(30_000)).decode(),
-    "a data url": "data:image/png;base64," + base64.b64encode(random.Random(2).randbytes(900)).decode(),
+    "a data url": "data:image/png;base64,"
+    + base64.b64encode(random.Random(2).randbytes(900)).decode(),
     "many hashes": "\n".join(f"{rand(40, HEX, i)} refs/heads/b{i}" for i in range(50)),
-    "many uuids": "\n".join(str(uuid.UUID(int=random.Random(i).getrandbits(128))) for i in range(50)),
+    "many uuids": "\n".join(
+        str(uuid.UUID(int=random.Random(i).getrandbits(128))) for i in range(50)
+    ),
     "numbers": " ".join(str(random.Random(i).random()) for i in range(500)),
     "integrity": "sha512-" + base64.b64encode(random.Random(3).randbytes(64)).decode(),
-    "a lock file": f'wheels = [{{ url = "https://files.example.org/{rand(60, HEX)}/a.whl", hash = "sha256:{rand(64, HEX)}" }}]',
-    "sklearn's page": '<style>#sk-container-id-12 {color: black}</style><div class="sk-item"><label for="sk-estimator-id-31" class="sk-toggleable__label">',
+    "a lock file": (
+        f'wheels = [{{ url = "https://files.example.org/{rand(60, HEX)}/a.whl", '
+        f'hash = "sha256:{rand(64, HEX)}" }}]'
+    ),
+    "sklearn's page": (
+        '<style>#sk-container-id-12 {color: black}</style><div class="sk-item">'
+        '<label for="sk-estimator-id-31" class="sk-toggleable__label">'
+    ),
 }
 
 
@@ -681,3 +690,469 @@ def test_hashes_images_and_numbers_stay_whole(name: str) -> None:
 def test_the_corpus_is_large() -> None:
     assert len(BOTH_EXAMPLES) + len(SOURCE_EXAMPLES) + len(TEXT_EXAMPLES) + len(TOKENS) >= 240
     assert len(harmless_examples()) >= 200
+
+
+# Private keys
+
+
+def key_texts() -> dict[str, str]:
+    lines = PEM_BODY.split("\n")
+    whole = f"{BEGIN}\n{PEM_BODY}\n{END}\n"
+    return {
+        "plain": whole,
+        "rsa with headers": f"{RSA_BEGIN}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,{HEX32}\n\n"
+        f"{PEM_BODY}\n{END.replace(' PRIVATE', ' RSA PRIVATE')}",
+        "pgp": whole.replace("PRIVATE KEY", "PGP PRIVATE KEY BLOCK"),
+        "openssh": whole.replace("PRIVATE KEY", "OPENSSH PRIVATE KEY"),
+        "carriage returns": whole.replace("\n", "\r\n"),
+        "in json": '{"private_key": "' + whole.replace("\n", "\\n") + '", "id": "x"}',
+        "in json in json": '{"a": "{\\"k\\": \\"' + whole.replace("\n", "\\\\n") + '\\"}"}',
+        "indented": "key: |\n" + "".join(f"  {line}\n" for line in whole.split("\n")),
+        "joined literals": "k = (\n"
+        + "".join(f'    "{x}\\n"\n' for x in (BEGIN, *lines, END))
+        + ")",
+        "one line": f"{BEGIN} {' '.join(lines)} {END}",
+    }
+
+
+def body_left(masked: str) -> list[str]:
+    """Return what is left of the key's body, in pieces of eight characters."""
+    body = "".join(PEM_BODY.split())
+    return [body[i : i + 8] for i in range(len(body) - 8) if body[i : i + 8] in masked]
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("name", key_texts())
+def test_private_keys_are_masked_however_they_are_written(name: str) -> None:
+    text = f"before\n{key_texts()[name]}\nafter"
+    for masked in (mask(text), mask_source(text)):
+        assert not body_left(masked)
+        assert "before" in masked
+        assert "after" in masked
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("name", ["plain", "in json", "joined literals", "carriage returns"])
+def test_a_private_key_that_is_cut_off_anywhere_is_masked(name: str) -> None:
+    text = key_texts()[name]
+    begin, end = text.index("BEGIN"), text.index("-----END")
+    for at in range(begin + len("BEGIN PRIVATE KEY-----") + 30, len(text), 13):
+        assert not body_left(mask(text[:at])), at
+        assert not body_left(mask(text[:at] + "\n[… 12 characters left out …]\n")), at
+    for at in range(0, end - 30, 13):
+        assert not body_left(mask(text[at:])), at
+
+
+def test_a_line_that_only_names_a_key_block_stays() -> None:
+    text = f"The file begins with {BEGIN} and says no more."
+    assert mask(text) == "The file begins with [masked: private key] and says no more."
+    assert mask("-----BEGIN CERTIFICATE-----\nTUlJ\n") == "-----BEGIN CERTIFICATE-----\nTUlJ\n"
+    assert mask("a private key is needed") == "a private key is needed"
+
+
+# Disguises
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize(
+    "text",
+    [
+        'pass\u200bword = "{pw}"',
+        'password\u200b = "{pw}"',
+        'password ＝ "{pw}"',
+        'ｐａｓｓｗｏｒｄ＝"{pw}"',
+        "password：{word}",
+        "password = “{pw}”",
+        "api_key\u00a0=\u00a0'{short}'",
+        "\x1b[33mpassword\x1b[39m\x1b[38;5;241m=\x1b[39m\x1b[33m'\x1b[0m{pw}\x1b[33m'\x1b[39m",
+        "\x1b[1mAuthorization\x1b[0m: Bearer \x1b[32m{short}\x1b[0m",
+        "pass\u00adword: {pw}",
+        "\ufeffDB_PASSWORD={word}",
+    ],
+)
+def test_unseen_characters_and_colours_hide_nothing(text: str) -> None:
+    filled_text, secrets = filled(text)
+    masked = mask(filled_text)
+    assert not [each for each in secrets if each in masked], masked
+    assert mask(masked) == masked
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("join", ["\u200b", "\u2060", "\x1b[0m", "\ufeff"])
+def test_a_token_with_something_unseen_in_it_is_masked(join: str) -> None:
+    token = TOKENS["github"]
+    for at in range(1, len(token)):
+        masked = mask(f"a {token[:at]}{join}{token[at:]} b")
+        assert masked == "a [masked: github token] b"
+
+
+def test_text_of_other_scripts_stays() -> None:
+    for text in ("Größe: 12 µm — naïve", "密度 = 3.2", "ключ: значение", "🙂 token_count = 5"):
+        assert mask(text) == text
+        assert mask_source(text) == text
+
+
+# Marks
+
+
+def test_marks_say_what_was_masked_and_where() -> None:
+    text = f'a = "x"\npassword = "{PW}"\n{TOKENS["github"]} postgres://u:{PW}@h/db'
+    masked, marks = mask_with_marks(text)
+    assert [(each.rule, text[each.start : each.end]) for each in marks] == [
+        ("password", PW),
+        ("github token", TOKENS["github"]),
+        ("url password", PW),
+    ]
+    assert masked == applied(text, marks)
+    assert mask_with_marks("x = 1") == ("x = 1", ())
+
+
+def applied(text: str, marks: tuple[Mark, ...]) -> str:
+    for mark in reversed(marks):
+        text = f"{text[: mark.start]}[masked: {mark.rule}]{text[mark.end :]}"
+    return text
+
+
+FRAGMENTS = [
+    *("password", "token", "api_key", "key", "Authorization", "Cookie", "--token", "Bearer"),
+    *("=", ":", " = ", ": ", "==", ",", ">", "(", ")", "[", "]", "{", "}", "'", '"', '"""', "\\"),
+    *(" ", "\n", "\t", "  ", "|", "://", "@", "/", "u:p@h", "x", "hunter2", "\u200b", "\x1b[0m"),
+    *("[masked: password]", "[masked: ", "…", "\\n", "#", "f'", "é", "＝", "\ud800", "%", "!"),
+    *(SECRET, PW, HEX32, TOKENS["github"], TOKENS["jwt"], BEGIN, END, "curl -u ", "login("),
+]
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join))
+@settings(max_examples=400, derandomize=True, deadline=None)
+def test_masking_never_fails_and_twice_is_once(text: str) -> None:
+    for each in (mask, mask_source):
+        masked = each(text)
+        assert "could not be checked" not in masked
+        assert each(masked) == masked
+    masked, marks = mask_with_marks(text)
+    assert masked == applied(text, marks) == mask(text)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200, derandomize=True, deadline=None)
+def test_any_text_can_be_masked(text: str) -> None:
+    masked = mask(text)
+    assert mask(masked) == masked
+
+
+@given(
+    st.lists(st.sampled_from(("x = 1\n", "for a in b:\n", "df.head()\n", "# a\n")), max_size=4),
+    st.integers(0, 30),
+    st.sampled_from(sorted(TOKENS)),
+)
+@settings(max_examples=150, derandomize=True, deadline=None)
+def test_the_text_around_a_secret_stays(lines: list[str], indent: int, name: str) -> None:
+    before, after = "".join(lines) + " " * indent, "\n" + "".join(lines)
+    masked = mask_source(before + TOKENS[name] + after)
+    assert masked.startswith(before)
+    assert masked.endswith(after)
+    assert TOKENS[name] not in masked
+
+
+@pytest.mark.spec("L7")
+def test_a_secret_is_found_wherever_it_stands_in_a_long_text() -> None:
+    """Also where it lies across the edges of the pieces in which a text is looked at."""
+    filler = "some words of a long text\n" * 400
+    for offset in range(3900, 4060, 7):
+        for secret in (f'password = "{PW}"', TOKENS["github"], f"postgres://u:{PW}@h"):
+            masked = mask(filler[:offset] + " " + secret + " " + filler)
+            assert PW not in masked
+            assert TOKENS["github"] not in masked
+            assert len(masked) > len(filler)
+
+
+def test_what_cannot_be_checked_does_not_get_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a rule failed")
+
+    monkeypatch.setattr(redaction, "_found", fail)
+    assert mask(f"password = '{PW}'") == "[masked: text that could not be checked]"
+
+
+PYTHON = """
+password = "{pw}"
+client = Client(api_key="{secret}", timeout=3)
+d = {{"password": "{pw}", 'token': '{secret}'}}
+url = f"postgres://u:{pw}@{{host}}/db"
+key = b"{secret}"
+password = (
+    "{short}"
+    "{secret}"
+)
+headers = {{"Authorization": f"Bearer {secret}"}}
+text = '''
+DB_PASSWORD={pw}
+'''
+requests.get(url, auth=("bob", "{pw}"))
+if password == "{pw}":
+    pass
+"""
+
+
+@pytest.mark.spec("L7")
+def test_a_masked_source_is_still_python() -> None:
+    text, secrets = filled(PYTHON)
+    masked = mask_source(text)
+    assert len(ast.parse(masked).body) == len(ast.parse(text).body)
+    assert not [each for each in secrets if each in masked]
+
+
+def test_cells_of_another_language_are_read_as_text() -> None:
+    assert WORDY not in mask_source(f"%%bash\nPASSWORD={WORDY} ./run")
+    assert WORDY not in mask_source(f"%%writefile .env\npassword={WORDY}\n")
+    assert mask_source("%%time\npassword = ask") == "%%time\npassword = ask"
+
+
+# What is learned
+
+
+@pytest.mark.spec("L7")
+def test_what_was_typed_into_getpass_is_masked_later() -> None:
+    masker = Masker()
+    assert masker.mask(f"it is {WORDY}9") == f"it is {WORDY}9"
+    assert masker.learn(f"{WORDY}9")
+    assert masker.mask(f"it is {WORDY}9.") == "it is [masked: secret]."
+    assert masker.mask_source(f'f("{WORDY}9")') == 'f("[masked: secret]")'
+    assert masker.mask(f"{WORDY}99 is another word") == f"{WORDY}99 is another word"
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize(
+    "source",
+    ['password = "{}"', "%env DB_PASSWORD={}", "login(password='{}')", "postgres://u:{}@h/db"],
+)
+def test_a_value_that_a_source_names_secret_is_masked_in_outputs(source: str) -> None:
+    masker = Masker()
+    masker.mask_source(source.format(PW))
+    assert masker.mask(f"sent {PW} to h") == "sent [masked: secret] to h"
+
+
+@pytest.mark.spec("L7")
+def test_a_value_that_an_output_names_secret_is_masked_later() -> None:
+    masker = Masker()
+    masker.mask(f"DB_PASSWORD={PW}\nHOME=/root\n")
+    assert masker.mask(f"{PW}") == "[masked: secret]"
+    assert masker.mask("/root") == "/root"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "abc", "12345", "123456", "3.14159", "password", "Password", "localhost", "string"),
+        *("None", "/home/bob", "https://example.org/x", "example", "model", "******", "a" * 4001),
+        *("{password}", "<your key>", "jupyter"),
+    ],
+)
+def test_what_is_short_or_common_is_not_learned(value: str) -> None:
+    masker = Masker()
+    assert not masker.learn(value)
+    text = f"a {value} b"
+    assert masker.mask(text) == text
+
+
+@pytest.mark.spec("L7")
+def test_a_learned_value_is_found_as_other_texts_spell_it() -> None:
+    value = 'p"a/s\\s wö' + "rd\t1"
+    masker = Masker()
+    assert masker.learn(value)
+    from urllib.parse import quote
+
+    for spelled in (
+        value,
+        repr(value),
+        quote(value, safe=""),
+        value.encode("unicode_escape").decode(),
+    ):
+        masked = masker.mask(f"x {spelled} y")
+        assert "[masked: secret]" in masked
+        assert "rd" not in masked
+
+
+def test_learning_a_variable_judges_its_name_and_its_value() -> None:
+    masker = Masker()
+    assert masker.learn_named("db_password", PW)
+    assert not masker.learn_named("passwords_seen", 12)
+    assert not masker.learn_named("token", "hello world")
+    assert not masker.learn_named("primary_key", SECRET)
+    assert masker.mask(PW) == "[masked: secret]"
+    assert masker.names_secret("API_KEY")
+    assert redaction.is_secret_name("hf_token")
+    assert not redaction.is_secret_name("key")
+
+
+def test_what_is_learned_is_bounded() -> None:
+    masker = Masker()
+    for index in range(1000):
+        masker.learn(f"value{index}x{rand(12, seed=index)}")
+    assert masker.mask(f"value0x{rand(12, seed=0)}").startswith("value0")
+    assert masker.mask(f"value999x{rand(12, seed=999)}") == "[masked: secret]"
+
+
+def test_two_threads_may_learn_and_mask_at_once() -> None:
+    masker = Masker()
+    failures: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for index in range(150):
+                value = f"t{number}-{rand(14, seed=index)}"
+                masker.learn(value)
+                assert value not in masker.mask(f"a {value} b")
+        except Exception as error:  # noqa: BLE001 - told to the test below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "PASSWORD",
+        "dbPassword",
+        "db_pass",
+        "PGPASSWORD",
+        "api_key",
+        "apiKey",
+        "API-KEY",
+        "x-api-key",
+        "openai_key",
+        "secret",
+        "client_secret",
+        "SECRET_KEY",
+        "access_token",
+        "authToken",
+        "hf_token",
+        "GITHUB_TOKEN",
+        "token_github",
+        "password2",
+        "passphrase",
+        "aws_secret_access_key",
+        "AccountKey",
+        "SharedAccessKey",
+        "_authToken",
+        "pw",
+        "pwd",
+    ],
+)
+def test_names_that_say_secret(name: str) -> None:
+    assert redaction.is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "key",
+        "token",
+        "keys",
+        "tokens",
+        "primary_key",
+        "foreign_key",
+        "sort_key",
+        "cache_key",
+        "s3_key",
+        "public_key",
+        "max_tokens",
+        "token_count",
+        "pad_token",
+        "eos_token",
+        "next_token",
+        "tokenizer",
+        "password_reset",
+        "password_file",
+        "secret_name",
+        "passed",
+        "bypass",
+        "first_pass",
+        "low_pass",
+        "author",
+        "hash",
+        "monkey",
+        "keyboard",
+        "x",
+        "df",
+        "authority",
+        "token_id",
+        "password_hint",
+        "api_key_name",
+        "team_key",
+    ],
+)
+def test_names_that_do_not(name: str) -> None:
+    assert not redaction.is_secret_name(name)
+
+
+def test_every_rule_of_a_token_may_stand_in_a_marker() -> None:
+    """So that what is masked is known again as masked."""
+    for rule, _ in secret_tokens.TOKENS:
+        text = f'password = "[masked: {rule}]"'
+        assert mask(text) == text
+    assert mask(f'password = "[masked: {PW}]"') != f'password = "[masked: {PW}]"'
+
+
+# Cost
+
+
+def test_a_rule_is_asked_only_where_its_literal_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ordinary text is searched for literals and nothing else; not one place is looked at."""
+    from ipymemory import secret_values
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a rule was asked")
+
+    monkeypatch.setattr(secret_values, "Place", fail)
+    monkeypatch.setattr(secret_tokens, "_any", fail)
+    text = "for row in table:\n    total += row.amount * rate\nprint(f'{total:.2f}')\n" * 300
+    assert mask_source(text) == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("key=", "password=", "passwords=['a',", "'''password='", "://a:b@", "sk-", "\\", "curl "),
+        *(
+            "-----BEGIN PRIVATE KEY-----",
+            "-----END PRIVATE KEY-----\n",
+            "Cookie: a=",
+            "ey" + "Ja.",
+            "\x1b[",
+        ),
+        *("pass\u200bword='x' ", "[masked: password]", "redis-cli a ", "a1B2c3D4e5F6g7H8i9J0k1L2 "),
+    ],
+)
+def test_a_million_characters_of_malice_take_seconds(unit: str) -> None:
+    text = (unit * (1_000_000 // len(unit) + 1))[:1_000_000]
+    begin = time.process_time()
+    masked = mask(text)
+    assert time.process_time() - begin < 60
+    assert "could not be checked" not in masked
+
+
+def test_importing_it_compiles_no_pattern() -> None:
+    """Loading the extension must not wait for rules that a session may never need."""
+    code = (
+        "import re, logging, sys; compiled = []; real = re.compile\n"
+        "def count(*a, **k): compiled.append(a[0]); return real(*a, **k)\n"
+        "import dataclasses, functools, bisect, ipymemory\n"
+        "re.compile = count\n"
+        "import ipymemory.redaction, ipymemory.excerpts\n"
+        "late = [m for m in sys.modules if m.startswith('ipymemory.secret_')]\n"
+        "sys.stdout.write(repr((len(compiled), late)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(run.stdout)[1] == ["ipymemory.secret_tokens"]
+    assert ast.literal_eval(run.stdout)[0] <= 1
