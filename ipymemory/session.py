@@ -8,16 +8,16 @@ for the one in flight, and however many come meanwhile are one (behaviour S6).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import lines, places, sessions
+from ipymemory import expiry, lines, places, sessions
 from ipymemory.agent import Outcome
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
@@ -38,8 +38,8 @@ FIRST_RETRY = 5.0
 LAST_RETRY = 300.0
 """Seconds until a failed update is tried again: doubled from the first to the last."""
 
-EXPIRY = timedelta(days=1)
-"""How often a project is looked through for sessions that are older than `Memory.keep_days`."""
+_LOG_TAIL = 64 * 1024
+"""Bytes from the end of the worker's log in which the last runs are looked for."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class MemorySession:
         self._rest_since = clock()
         self._not_before = 0.0
         self._ran = Ran()
-        self._gate = Gate(False, "nothing was looked at yet")
+        self._unread = False
         self._lock = asyncio.Lock()
         self._next: asyncio.Task[Outcome] | None = None
         self._forced = False
@@ -87,15 +87,13 @@ class MemorySession:
     def observe(self) -> int:
         """Read what is new in the transcript; return how many entries the notes do not cover.
 
-        Raises `TranscriptError` when the transcript cannot be read.
+        Never raises: a transcript that cannot be read is a failure of the notes, shown and tried
+        again like one.
         """
-        first = not self.transcript.entries
-        new = self.transcript.follow()
-        if first:
-            new = [id for id in new if id > self._through]
-        if new:
-            self._changed.update(dict.fromkeys(new))
-            self._rest_since = self._clock()
+        try:
+            self._follow()
+        except IpymemoryError as error:
+            self._fail(str(error))
         return len(self._changed)
 
     def configure(self, settings: Settings) -> None:
@@ -109,29 +107,33 @@ class MemorySession:
 
     def gate(self) -> Gate:
         """Return whether an update of the notes may start now, and why."""
-        rest = self._clock() - self._rest_since
         gate = session_notes.gate(
             self.settings,
             changed=len(self._changed),
-            rest_seconds=rest,
+            rest_seconds=self._clock() - self._rest_since,
             busy=self.transcript.busy,
         )
         wait = self._not_before - self._clock()
-        if gate.open and wait > 0:
-            gate = Gate(False, f"the last update failed; the next try is in {wait:.0f} s")
-        self._gate = gate
+        if wait > 0 and (gate.open or self._unread):
+            return Gate(False, f"the last update failed; the next try is in {wait:.0f} s")
         return gate
 
     def due(self) -> float | None:
         """Return the seconds until something may run, None while nothing is waited for."""
         notes = self.settings.session_notes
-        if not self._changed or not notes.enabled or self.transcript.busy:
+        if not notes.enabled:
             return None
         now = self._clock()
+        if self._unread:
+            return max(0.0, self._not_before - now)
+        if not self._changed or self.transcript.busy:
+            return None
         return max(0.0, self._rest_since + notes.wait_seconds - now, self._not_before - now)
 
     async def run_due(self) -> Outcome | None:
         """Run what its gate lets through; return the outcome, None when nothing ran."""
+        if self._unread:
+            self.observe()
         return await self.update_notes() if self.gate().open else None
 
     async def update_notes(self, *, force: bool = False) -> Outcome:
@@ -147,50 +149,32 @@ class MemorySession:
 
     async def finish(self) -> None:
         """Wait for updates in flight, then cover what is left; for the end of a kernel."""
-        if self.running or self._changed:
+        while self.running:
+            await asyncio.sleep(0)
+            async with self._lock:
+                pass
+        if self._changed and self.settings.session_notes.enabled:
             await self.update_notes()
 
     def status(self) -> dict[str, Any]:
-        """Return what the status page shows, as JSON values."""
+        """Return what the status page shows, as JSON values. Never raises."""
+        ran = self._ran
         return {
+            "mode": self._mode(),
             "gates": {"notes": self.gate().reason},
+            "running": self.running,
             "waiting": len(self._changed),
             "busy": self.transcript.busy,
             "entries": len(self.transcript.entries),
             "torn": self.transcript.torn,
             "services": {
-                "notes": {
-                    "success": self._ran.success,
-                    "failed": self._ran.failed,
-                    "error": self._ran.error,
-                }
+                "notes": {"success": ran.success, "failed": ran.failed, "error": ran.error}
             },
         }
 
     def expire(self, now: datetime | None = None) -> list[str]:
-        """Delete sessions past `Memory.keep_days`, at most once in `EXPIRY`; return their ids.
-
-        What went stands in the worker's log and in ``project.json``. Raises `IpymemoryError`
-        when the project's record cannot be written.
-        """
-        now = now or datetime.now(UTC)
-        told = self.project.properties().get("expired")
-        if isinstance(told, dict) and not _older(told.get("time"), EXPIRY, now):
-            return []
-        keep = self.settings.memory.keep_days
-        gone = []
-        for each in sessions.expired(self.project, keep, now):
-            if each.id != self.folder.id:
-                shutil.rmtree(each.path, ignore_errors=True)
-                gone.append(each.id)
-        said = {"time": now.isoformat(), "sessions": len(gone)}
-        self.project.set_property("expired", said)
-        if gone:
-            lines.append(
-                self.folder.worker_log,
-                {"type": "expired", "time": utc_now(), "keep_days": keep, "sessions": gone},
-            )
-        return gone
+        """Delete sessions past `Memory.keep_days`; return their ids. Raises `IpymemoryError`."""
+        return expiry.expire(self.project, self.folder, self.settings.memory.keep_days, now)
 
     async def _after_the_one_in_flight(self) -> Outcome:
         async with self._lock:
@@ -199,35 +183,79 @@ class MemorySession:
             return await self._update(forced)
 
     async def _update(self, forced: bool) -> Outcome:
+        """Run one update. The one finisher: whatever happens, its state is right afterwards."""
+        covered: list[str] = []
         try:
-            self.observe()
-        except IpymemoryError as error:
-            outcome = Outcome("failed", error=str(error))
-            self.bus.emit(Event("failed", session_notes.JOB, details=outcome.as_dict()))
-        else:
-            covered = list(self._changed)
+            self._follow()
             # What changes while the update runs is not covered by it, also when its id was.
-            self._changed = {}
+            covered, self._changed = list(self._changed), {}
             outcome = await session_notes.update(
                 self._context(), tuple[Entry, ...](self.transcript.entries), covered, force=forced
             )
-            if outcome.status != "done":
-                self._changed = dict.fromkeys((*covered, *self._changed))
-        self._took(outcome)
+        except asyncio.CancelledError:
+            self._changed = dict.fromkeys((*covered, *self._changed))
+            raise
+        except Exception as error:
+            known = isinstance(error, IpymemoryError)
+            if not known:
+                log.exception("an update of the notes failed")
+            outcome = Outcome("failed", error=str(error) if known else repr(error)[:500])
+            self.bus.emit(Event("failed", session_notes.JOB, details=outcome.as_dict()))
+        if outcome.status == "done":
+            self._succeed(outcome)
+        else:
+            self._changed = dict.fromkeys((*covered, *self._changed))
+            self._fail(outcome.error or outcome.status)
         return outcome
 
-    def _took(self, outcome: Outcome) -> None:
-        """Remember how an update ended, and when the next one may be tried."""
+    def _succeed(self, outcome: Outcome) -> None:
         ran = self._ran
-        if outcome.status == "done":
-            ran.success, ran.failures, self._not_before = utc_now(), 0, 0.0
-            if outcome.refusals:
-                ran.failed, ran.error = utc_now(), f"an edit was refused: {outcome.refusals[0]}"
-            return
-        ran.failed, ran.error = utc_now(), outcome.error or outcome.status
-        wait = min(FIRST_RETRY * 2**ran.failures, LAST_RETRY)
+        ran.success, ran.failures, self._not_before = utc_now(), 0, 0.0
+        if outcome.refusals:
+            ran.failed, ran.error = utc_now(), f"an edit was refused: {outcome.refusals[0]}"
+
+    def _fail(self, error: str) -> None:
+        """Remember a failure, and when the next try may be."""
+        ran = self._ran
+        ran.failed, ran.error = utc_now(), error
+        self._not_before = self._clock() + min(FIRST_RETRY * 2.0**ran.failures, LAST_RETRY)
         ran.failures += 1
-        self._not_before = self._clock() + wait
+
+    def _follow(self) -> None:
+        """Read what is new in the transcript; raises `TranscriptError`."""
+        first = not self.transcript.offset
+        self._unread = True
+        new = self.transcript.follow()
+        self._unread = False
+        if first:
+            new = self._not_covered(new)
+        if new:
+            self._changed.update(dict.fromkeys(new))
+            self._rest_since = self._clock()
+
+    def _not_covered(self, ids: list[str]) -> list[str]:
+        """Return those of all entries that an earlier worker left to this one.
+
+        What was added to an entry that its last run covered cannot be told apart; so if anything
+        was written since, the newest stands for it.
+        """
+        left = [id for id in ids if id > self._through]
+        try:
+            written = self.folder.transcript.stat().st_mtime
+        except OSError:
+            return left
+        return left or (ids[-1:] if written > self._covered_at else [])
+
+    def _mode(self) -> str:
+        """Return the mode that was chosen in the project, else the setting's.
+
+        The notes go on in every mode (behaviour L10); it is told, not asked.
+        """
+        try:
+            chosen = self.project.properties().get("mode")
+        except IpymemoryError:
+            chosen = None
+        return chosen if isinstance(chosen, str) else self.settings.memory.mode
 
     def _context(self) -> session_notes.Context:
         self._history.keep = self.settings.memory.history_keep
@@ -246,31 +274,30 @@ class MemorySession:
 
     def _remember(self) -> None:
         """Read back what an earlier worker of this session left on record."""
-        self._through, self._notebook = "", ""
+        self._through, self._notebook, self._covered_at = "", "", 0.0
         self._text = NotebookText(None)
         try:
             record = sessions.read(self.folder)
             self._through, self._notebook = record.notes_through, Path(record.notebook).name
             self._text = NotebookText(Path(record.notebook))
-            told, _ = lines.read(self.folder.worker_log)
-        except IpymemoryError as error:
+            path = self.folder.worker_log
+            size = path.stat().st_size if path.exists() else 0
+            told, _ = lines.read(path, max(0, size - _LOG_TAIL))
+        except (IpymemoryError, OSError) as error:
             log.warning("the session's record was passed over: %s", error)
             return
         for each in told:
-            if each.get("type") != "run" or each.get("job") != session_notes.JOB:
-                continue
-            if each.get("status") == "done":
-                self._ran.success = str(each.get("time", ""))
-                if refusals := each.get("refusals"):
-                    self._ran.failed = self._ran.success
-                    self._ran.error = f"an edit was refused: {refusals[0]}"
-            else:
-                self._ran.failed = str(each.get("time", ""))
-                self._ran.error = str(each.get("error") or each.get("status"))
+            if each.get("type") == "run" and each.get("job") == session_notes.JOB:
+                self._remember_run(each)
 
-
-def _older(time: object, than: timedelta, now: datetime) -> bool:
-    try:
-        return now - datetime.fromisoformat(str(time)) > than
-    except (ValueError, TypeError):
-        return True
+    def _remember_run(self, run: Mapping[str, Any]) -> None:
+        time, ran = str(run.get("time", "")), self._ran
+        if run.get("status") != "done":
+            ran.failed, ran.error = time, str(run.get("error") or run.get("status"))
+            return
+        ran.success = time
+        if refusals := run.get("refusals"):
+            ran.failed, ran.error = time, f"an edit was refused: {refusals[0]}"
+        with contextlib.suppress(ValueError, TypeError):
+            took = float(run.get("seconds") or 0.0)
+            self._covered_at = datetime.fromisoformat(time).timestamp() - took

@@ -1,34 +1,35 @@
 """The worker process: JSON lines in on a pipe, JSON lines out, jobs between.
 
-It hears ``hello`` first, then ``turn`` whenever something was recorded, ``settings``, ``ask``
-and ``bye``; it says ``ready``, ``heard``, ``event`` and ``reply``. The turns themselves it reads
-from the transcript, so a worker that dies loses nothing. It ends when the pipe closes, when its
-parent is gone (a child that user code forked may hold the pipe open), on ``bye``, and after
-`Engine.idle_minutes` with nothing to do; a run in flight may take `Engine.drain_seconds` more.
+It hears ``hello`` first, then ``turn`` whenever something was recorded, ``settings``,
+``environment``, ``ask`` and ``bye``; it says ``heard`` for each of them, ``ready`` once, ``event``
+and ``reply``. The turns themselves it reads from the transcript, so a worker that dies loses
+nothing. It ends when the pipe closes, when its parent is gone (a child that user code forked may
+hold the pipe open), on ``bye``, and after `Engine.idle_minutes` with nothing to do; a run in
+flight may take `Engine.drain_seconds` more.
 
-The protocol runs on a duplicate of descriptor 1, and 1 itself goes where 2 goes, to the log: a
-stray print cannot break it.
+The protocol runs on duplicates of descriptors 0 and 1. 1 itself goes where 2 goes, to the log, so
+that a stray print cannot break it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ipymemory import processes
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
+from ipymemory.pipes import End, Outlet, Splitter, decode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.processes import ProcessIdentity
 from ipymemory.session import MemorySession
@@ -36,50 +37,70 @@ from ipymemory.session import MemorySession
 log = logging.getLogger(__name__)
 
 PARENT_SECONDS = 2.0
-"""How often the worker looks whether its parent lives: one system call."""
+"""How often a thread looks whether the parent lives: one system call."""
 
 CANCEL_SECONDS = 2.0
 """What a run that is over its time may take to stop."""
+
+STUCK_SECONDS = 10.0
+"""What the end may take beyond the drain. A worker that takes longer is stuck, and ended."""
+
+STRANGER_SECONDS = 20.0
+"""How long a worker waits for its hello."""
+
+LAST_WORDS_SECONDS = 0.5
+"""What the parent gets to read the last words."""
 
 Message = Mapping[str, Any]
 
 
 def main() -> None:
-    """Run a worker on this process's pipes until it has nothing more to do."""
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    """Run a worker on this process's pipes until it has nothing more to do; never returns."""
+    source, out = End(os.dup(0)), End(os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
     os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    processes.lower_priority()
-    asyncio.run(Worker(sys.stdin.buffer, out).serve())
-    # The thread that reads the pipe may still wait for a line that never comes.
-    sys.stderr.flush()
-    os._exit(0)
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        logging.basicConfig(
+            stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+        )
+        processes.lower_priority()
+        code = asyncio.run(Worker(source, out).serve())
+    except BaseException:
+        log.exception("the worker failed")
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        # Its threads may still wait for a line that never comes.
+        os._exit(code)
 
 
 class Worker:
-    """One worker on two pipes, from `hello` to the end."""
+    """One worker on two pipes, from hello to the end."""
 
-    def __init__(self, source: BinaryIO, out: BinaryIO) -> None:
+    def __init__(self, source: End, out: End) -> None:
         self._source = source
-        self._out = out
-        self._out_lock = threading.Lock()
+        self._outlet = Outlet(out)
         self._session: MemorySession | None = None
         self._parent: ProcessIdentity | None = None
+        self._is_child = False
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_work = time.monotonic()
-        self._leaving = False
+        self._leaving = threading.Event()
+        self._code = 0
 
-    async def serve(self) -> None:
-        """Serve until the end; the run in flight is finished or stopped when this returns."""
+    async def serve(self) -> int:
+        """Serve until the end; the run in flight is finished or stopped then.
+
+        Returns the exit code: 0, or 2 where nobody said which session it is.
+        """
         loop = asyncio.get_running_loop()
-        thread = threading.Thread(target=self._read, args=(loop,), daemon=True, name="pipe")
-        thread.start()
-        ppid = os.getppid()
-        while not self._leaving:
+        for work in (self._read, self._watch):
+            threading.Thread(target=work, args=(loop,), daemon=True, name=work.__name__).start()
+        while not self._leaving.is_set():
             try:
                 message = await asyncio.wait_for(self._messages.get(), self._patience())
             except TimeoutError:
@@ -87,66 +108,116 @@ class Worker:
             else:
                 if message is None:
                     break
-                await self._take(message)
-            if self._orphaned(ppid) or self._idle():
+                self._take(message)
+            if self._idle():
                 break
             self._start_due()
+        self._leaving.set()
         await self._drain()
+        self._outlet.close(LAST_WORDS_SECONDS)
+        return self._code
+
+    # Two threads that only watch.
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand each line of the pipe to the loop, None at its end; runs in a thread."""
-        while True:
-            try:
-                line = self._source.readline()
-            except OSError:
-                line = b""
-            message: Message | None = None
-            if line:
-                try:
-                    value = json.loads(line)
-                except ValueError:
-                    value = None
-                if not isinstance(value, dict):
+        """Hand each message of the pipe to the loop, None at its end."""
+        splitter = Splitter()
+        while data := self._source.read():
+            for line in splitter.feed(data):
+                message = decode(line)
+                if message is None:
                     log.warning("a line that is no message was passed over")
-                    continue
-                message = value
-            try:
-                loop.call_soon_threadsafe(self._messages.put_nowait, message)
-            except RuntimeError:  # the loop is closed: the worker is about to end
-                return
-            if message is None:
-                return
+                else:
+                    self._hand_over(loop, message)
+        self._hand_over(loop, None)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell the loop when the parent is gone, and end a process that does not come to an end."""
+        while not self._leaving.wait(PARENT_SECONDS):
+            if self._orphaned():
+                self._hand_over(loop, None)
+                break
+        session = self._session
+        drain = session.settings.engine.drain_seconds if session is not None else 0.0
+        time.sleep(drain + CANCEL_SECONDS + STUCK_SECONDS)
+        log.error("the worker was stuck and is ended")
+        os._exit(3)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop, message: Message | None) -> None:
+        # A loop that is closed wants nothing any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._messages.put_nowait, message)
+
+    def _orphaned(self) -> bool:
+        """Return whether the kernel is gone, though the pipe may be open."""
+        parent = self._parent
+        if parent is None:
+            return False
+        if os.name != "nt":
+            if os.getppid() == parent.pid:
+                self._is_child = True
+                return False
+            if self._is_child:
+                return True
+        # Started through another program, as a virtual environment of Windows does.
+        return not processes.alive(parent)
+
+    # The loop.
 
     def _patience(self) -> float:
-        """Return how long to wait for the next message before looking around."""
-        waits = [PARENT_SECONDS]
+        """Return how long to wait for the next message before looking around, in seconds."""
+        idle = self._last_work + self._idle_seconds() - time.monotonic()
+        waits = [max(0.01, idle)]
         if self._session is not None and not self._session.running:
             due = self._session.due()
             if due is not None:
-                waits.append(due)
+                waits = [due]
         return min(waits)
 
-    async def _take(self, message: Message) -> None:
-        kind = message.get("type")
-        if kind != "look":
-            self._last_work = time.monotonic()
+    def _idle_seconds(self) -> float:
+        if self._session is None:
+            return STRANGER_SECONDS
+        return self._session.settings.engine.idle_minutes * 60
+
+    def _idle(self) -> bool:
+        session = self._session
+        if self._tasks or (session is not None and (session.running or session.due() is not None)):
+            return False
+        if time.monotonic() - self._last_work < self._idle_seconds():
+            return False
+        self._code = 0 if session is not None else 2
+        return True
+
+    def _take(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "look":
+            return
+        self._last_work = time.monotonic()
         try:
-            if kind == "hello":
-                self._hello(message)
-            elif kind == "turn" and self._session is not None:
-                self._session.observe()
-            elif kind == "settings" and self._session is not None:
-                self._session.configure(Settings.from_dict(message["settings"]))
-            elif kind == "ask":
-                self._task(self._answer(message))
-            elif kind == "bye":
-                self._leaving = True
-            elif kind != "look":
-                log.warning("a message of the unknown type %r was passed over", kind)
-        except (IpymemoryError, KeyError, TypeError, ValueError):
+            self._use(kind, message)
+        except Exception:
             log.exception("a message of type %r could not be used", kind)
-        if kind == "turn":
-            self._say({"type": "heard"})
+            if self._session is None:
+                self._code = 2
+                self._leaving.set()
+        self._outlet.say({"type": "heard"})
+
+    def _use(self, kind: str, message: Message) -> None:
+        session = self._session
+        if kind == "hello":
+            self._hello(message)
+        elif kind == "ask":
+            self._task(self._answer(message))
+        elif kind == "bye":
+            self._leaving.set()
+        elif kind == "environment":
+            _set_environment(message["variables"])
+        elif kind == "turn" and session is not None:
+            session.observe()
+        elif kind == "settings" and session is not None:
+            session.configure(_settings(message))
+        else:
+            log.warning("a message of the type %r was passed over", kind)
 
     def _hello(self, message: Message) -> None:
         told = message["project"]
@@ -156,14 +227,22 @@ class Worker:
         self._session = MemorySession(
             SessionFolder(Path(message["session"])),
             Project(Path(told["root"]), str(told["key"]), Path(told["folder"])),
-            Settings.from_dict(message["settings"]),
+            _settings(message),
             bus,
         )
-        self._say({"type": "ready", "pid": os.getpid()})
+        self._outlet.say({"type": "ready", "pid": os.getpid()})
         self._session.observe()
-        with contextlib.suppress(IpymemoryError):
-            for gone in self._session.expire():
-                log.info("session %s was past its days and went", gone)
+        self._task(self._expire(self._session))
+
+    async def _expire(self, session: MemorySession) -> None:
+        """Look for sessions past their days, beside the loop: there may be many to delete."""
+        try:
+            gone = await asyncio.to_thread(session.expire)
+        except IpymemoryError as error:
+            log.warning("sessions past their days were not looked for: %s", error)
+            return
+        if gone:
+            log.info("past their days and gone: %s", ", ".join(gone))
 
     def _start_due(self) -> None:
         session = self._session
@@ -171,7 +250,6 @@ class Worker:
             return
         due = session.due()
         if due is not None and due <= 0:
-            self._last_work = time.monotonic()
             self._task(self._run_due(session))
 
     async def _run_due(self, session: MemorySession) -> None:
@@ -187,7 +265,7 @@ class Worker:
         except Exception as error:
             log.exception("an ask failed")
             reply |= {"ok": False, "error": f"{type(error).__name__}: {error}"}
-        self._say(reply)
+        self._outlet.say(reply)
 
     async def _asked(self, name: str, arguments: Message) -> Any:
         session = self._session
@@ -207,22 +285,6 @@ class Worker:
             return outcome.as_dict()
         raise IpymemoryError(f"The worker knows no question called {name!r}.")
 
-    def _idle(self) -> bool:
-        session = self._session
-        if session is None:
-            return time.monotonic() - self._last_work > PARENT_SECONDS * 10
-        if session.running or self._tasks or session.due() is not None:
-            return False
-        minutes = session.settings.engine.idle_minutes
-        busy = session.transcript.busy
-        return not busy and time.monotonic() - self._last_work > minutes * 60
-
-    def _orphaned(self, ppid: int) -> bool:
-        """Return whether the kernel is gone though the pipe is open."""
-        if os.name != "nt":
-            return os.getppid() != ppid
-        return self._parent is not None and not processes.alive(self._parent)
-
     async def _drain(self) -> None:
         """Finish what is in flight and cover what is left, within `Engine.drain_seconds`."""
         session = self._session
@@ -237,14 +299,13 @@ class Worker:
             log.warning("the run in flight was stopped after %g s", seconds)
 
     async def _finish(self, session: MemorySession) -> None:
-        with contextlib.suppress(IpymemoryError):
-            session.observe()
+        session.observe()
         await session.finish()
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _task(self, work: Any) -> None:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -254,18 +315,27 @@ class Worker:
         if not task.cancelled() and task.exception() is not None:
             log.error("a task of the worker failed", exc_info=task.exception())
         # The loop may be waiting for a message: what is due is looked at anew.
-        with contextlib.suppress(asyncio.QueueFull):
-            self._messages.put_nowait({"type": "look"})
+        self._messages.put_nowait({"type": "look"})
 
     def _tell(self, event: Event) -> None:
-        self._say({"type": "event", **{"event": event.as_dict()}})
+        self._outlet.say({"type": "event", "event": event.as_dict()})
 
-    def _say(self, message: Message) -> None:
-        """Write one line; a parent that is gone hears nothing, and that is no failure."""
-        data = json.dumps(message, ensure_ascii=True, default=str).encode() + b"\n"
-        with self._out_lock, contextlib.suppress(OSError):
-            while data:
-                data = data[self._out.write(data) or len(data) :]
+
+def _settings(message: Message) -> Settings:
+    """Return the settings in `message`; what this version does not take has its default."""
+    settings, refused = Settings.read(message["settings"])
+    for each in refused:
+        log.warning("%s", each)
+    return settings
+
+
+def _set_environment(variables: Mapping[str, str | None]) -> None:
+    """Set those variables as they are in the kernel; None takes one away."""
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 if __name__ == "__main__":

@@ -1,0 +1,159 @@
+"""How a worker process is started: what it may import, and what it has nothing to do with.
+
+It runs isolated (``-I``): the working folder, ``PYTHONPATH`` and the user's site folder are not on
+its import path, since a ``json.py`` may lie beside a notebook. What it needs is told to it by
+place: this package, from where the kernel has it, and the folders that packages were installed
+into, behind all else, where they hide nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ipymemory
+from ipymemory.pipes import End
+
+LOG_BYTES = 1_000_000
+"""The worker's log begins anew when it is longer."""
+
+ENGINE_VARIABLES = (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+    *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("https_proxy", "http_proxy", "all_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
+"""What of the kernel's environment an engine goes by; a change is told to the running worker."""
+
+_NEEDED = ("traitlets", "filelock", "psutil")
+"""The packages that the worker imports, by the names of their folders."""
+
+_INSTALLED = ("site-packages", "dist-packages")
+
+_BOOT = """
+import json, sys
+from importlib.machinery import PathFinder
+class Told:
+    def __init__(self, folders):
+        self.folders = folders
+    def find_spec(self, name, path=None, target=None):
+        if path is None and name in self.folders:
+            return PathFinder.find_spec(name, [self.folders[name]])
+told = json.loads(sys.argv[1])
+sys.meta_path.insert(0, Told({"ipymemory": told["package"]}))
+sys.meta_path.append(Told(told["needed"]))
+sys.path += [each for each in told["installed"] if each not in sys.path]
+from ipymemory.worker import main
+main()
+"""
+
+
+class Started(subprocess.Popen[bytes]):
+    """A process that may outlive this one; a thread of the client waits for it and reaps it."""
+
+    def __del__(self, *rest: Any) -> None:
+        """Say nothing of a process that still runs, also in a child that user code forked."""
+
+
+def worker_command() -> list[str]:
+    """Return the command that starts a worker."""
+    here = _working_folder()
+    told = {
+        "package": str(Path(ipymemory.__file__).resolve().parent.parent),
+        "needed": {
+            name: folder for name in _NEEDED if (folder := _place(name)) and folder not in here
+        },
+        "installed": [
+            each
+            for each in sys.path
+            if Path(each).is_absolute() and Path(each).name in _INSTALLED and each not in here
+        ],
+    }
+    return [sys.executable, "-I", "-c", _BOOT, json.dumps(told)]
+
+
+def start(command: Sequence[str], folder: Path, log: Path) -> tuple[Started, End, End]:
+    """Start `command` in `folder`; return the process, the pipe to it and the pipe from it.
+
+    Its standard error is appended to `log`. Raises `OSError`.
+    """
+    theirs_in, ours_out = os.pipe()
+    ours_in, theirs_out = os.pipe()
+    try:
+        errors = _open_log(log)
+        try:
+            process = Started(
+                list(command),
+                stdin=theirs_in,
+                stdout=theirs_out,
+                stderr=errors,
+                cwd=folder,
+                **_apart(),
+            )
+        finally:
+            os.close(errors)
+    except BaseException:
+        os.close(ours_out)
+        os.close(ours_in)
+        raise
+    finally:
+        os.close(theirs_in)
+        os.close(theirs_out)
+    return process, End(ours_out), End(ours_in)
+
+
+def engine_environment() -> dict[str, str | None]:
+    """Return `ENGINE_VARIABLES` as they are now, None for one that is not set."""
+    return {name: os.environ.get(name) for name in ENGINE_VARIABLES}
+
+
+def _open_log(path: Path) -> int:
+    try:
+        anew = path.stat().st_size > LOG_BYTES
+    except OSError:
+        anew = False
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if anew else 0)
+    return os.open(path, flags, 0o600)
+
+
+def _apart() -> dict[str, Any]:
+    """Return what keeps the worker out of the kernel's signals and its window.
+
+    A process left in the kernel's group makes its shutdown take seconds. Never ``preexec_fn``:
+    it forks the memory of the user.
+    """
+    if sys.platform == "win32":
+        flags = (
+            subprocess.CREATE_NEW_PROCESS_GROUP
+            | subprocess.CREATE_NO_WINDOW
+            | subprocess.BELOW_NORMAL_PRIORITY_CLASS
+        )
+        return {"creationflags": flags}
+    return {"start_new_session": True}
+
+
+def _place(name: str) -> str:
+    """Return the folder that holds the package `name` where that is no folder of installed ones."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name)
+    except Exception:  # noqa: BLE001 - finders that user code put in raise what they like
+        return ""
+    if spec is None or not spec.submodule_search_locations:
+        return ""
+    folder = Path(next(iter(spec.submodule_search_locations))).parent
+    return "" if folder.name in _INSTALLED else str(folder)
+
+
+def _working_folder() -> set[str]:
+    """Return the ways in which the working folder may stand on an import path."""
+    try:
+        return {"", ".", str(Path.cwd()), os.path.realpath(".")}
+    except OSError:
+        return {"", "."}
