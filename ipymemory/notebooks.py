@@ -74,7 +74,8 @@ def read(path: Path) -> NotebookFile:
             f"{path} is a notebook without a cell that says anything, so there is nothing to "
             "write notes from. Add cells, save it, and try again."
         )
-    return NotebookFile(path, tuple(entries), reader.language, _title(content, entries))
+    title = reader.masker.mask(_title(content, entries))
+    return NotebookFile(path, tuple(entries), reader.language, title)
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -158,6 +158,29 @@ def test_notes_say_nothing_about_taking_notes() -> None:
         assert word not in text.replace(NOTES_TEMPLATE.casefold(), "")
 
 
+def test_paths_are_made_of_constants_as_they_stood_when_the_cell_ran() -> None:
+    session = Session()
+    session.cell('DATA = "old"')
+    session.cell('pd.read_csv(DATA + "/a.csv")')
+    session.cell('DATA = "new"')
+    session.cell('pd.read_csv(DATA + "/b.csv")')
+    session.cell("DATA = ask()")
+    session.cell('pd.read_csv(DATA + "/c.csv")')
+    assert [line.split()[1] for line in lines(notes(session), "Files")] == [
+        "`old/a.csv`",
+        "`new/b.csv`",
+        "`{DATA}/c.csv`",
+    ]
+
+
+def test_what_failed_has_read_and_defined_nothing() -> None:
+    session = Session()
+    line = 'df = pd.read_csv("a.csv")'
+    session.cell(f"import nosuch\n{line}\ndef f(): pass", error=("E", "no", "import nosuch"))
+    assert lines(notes(session), "Files") == []
+    assert lines(notes(session), "Codebase") == []
+
+
 def test_a_mark_that_the_cell_no_longer_holds_is_done() -> None:
     session = Session()
     session.cell("# TODO: scale\nx = 1", cell_id="a")
@@ -545,6 +568,7 @@ def test_hostile_text_everywhere_changes_no_header(text: str) -> None:
     session.prose("We decided that, because of\n\n" + text)
     session.prose(text)
     session.cell(text, out=text + ": 3\n", value=text + "\n1  2\n3  4")
+    session.cell("show()", value=text + "\n1  2\n" + text)
     session.cell(f"# {text}", error=(text, text, text))
     session.cell("x", names=[BoundName(text, text, text, (text,))])
     session.cell(

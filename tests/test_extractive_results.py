@@ -154,6 +154,22 @@ def test_a_fault_inside_a_function_names_its_cell() -> None:
     assert (failure.function, failure.count) == ("clean", 1)
 
 
+def test_the_frame_of_a_comprehension_is_passed_over() -> None:
+    text = NESTED.replace(
+        "File site-packages",
+        "Cell In[1], line 3, in clean.<locals>.<dictcomp>(.0)\n----> 3 def clean(df):\n\n"
+        "File site-packages",
+    )
+    failure = tracebacks.read(CellError("KeyError", "'x'", text), "", 2)
+    assert (failure.function, failure.inside) == ("clean", 'return df["x"]')
+
+
+def test_a_method_is_named_with_its_class() -> None:
+    text = NESTED.replace("in clean(df)", "in Model.fit(self, df)")
+    failure = tracebacks.read(CellError("KeyError", "'x'", text), "", 2)
+    assert failure.function == "Model.fit"
+
+
 @given(st.text(max_size=300))
 def test_any_traceback_is_survived(text: str) -> None:
     tracebacks.read(CellError("E", text, text), text, 1)
@@ -209,6 +225,23 @@ def test_a_function_that_was_mended_shows_the_line_in_it() -> None:
     assert cure(session) == [
         ("KeyError", "[4]", 'after `clean` was changed in [3]: `return df["y"]`')
     ]
+
+
+def test_the_new_line_of_a_rewritten_block_is_shown() -> None:
+    session = Session()
+    line = 'return {r["day"]: int(r["n"]) for r in rows}'
+    text = NESTED.replace('return df["x"]', line)
+    session.cell(f"def clean(rows):\n    a = 1\n    {line}\nw = clean(v)")
+    session.entries.clear()
+    text = text.replace("Cell In[1]", "Cell In[2]")
+    session.cell(
+        f"def clean(rows):\n    a = 1\n    {line}\nw = clean(v)", error=CellError("E", "", text)
+    )
+    session.cell(
+        'def clean(rows):\n    a = 1\n    return {\n        r["day"]: int(r["n"])\n'
+        '        for r in rows\n        if r["n"] != "n/a"\n    }\nw = clean(v)'
+    )
+    assert cure(session) == [("E", "[3]", '`if r["n"] != "n/a"`')]
 
 
 def test_tries_at_one_thing_are_one_error_and_an_unlike_cell_cures_nothing() -> None:
@@ -320,3 +353,12 @@ def test_spans_never_break_out(text: str, limit: int) -> None:
     assert span.count("`") in (0, 2)
     assert "\n" not in span and len(span) <= limit + 2
     assert wording.words(text, limit).count("`") % 2 == 0
+
+
+def test_the_mark_of_a_cut_is_no_result() -> None:
+    cut = "a  b\n1  2\n\n[… 12,345 characters left out …]\n\n8  9"
+    turn = Turn("1", "", "x", outputs=(Output("stream", cut + "\n"), Output("result", cut)))
+    told = results.said_by(turn)
+    assert told.table == ("a  b", "1  2", "…", "8  9")
+    assert told.printed == "8 9"
+    assert "12,345" not in wording.block(told.table)

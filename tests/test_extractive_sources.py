@@ -132,7 +132,7 @@ def test_commands_in_order_and_the_rest_still_parses() -> None:
         "import os\n"
         "names = !ls *.csv\n"
         "!echo don't \\\n"
-        "   stop\n"
+        "%stop\n"
         "if names:\n"
         "    %timeit f(x)\n"
         "    y = %timeit -o f(x)\n"
@@ -144,7 +144,7 @@ def test_commands_in_order_and_the_rest_still_parses() -> None:
     assert facts.commands == (
         "%matplotlib inline",
         "!ls *.csv",
-        "!echo don't stop",
+        "!echo don't %stop",
         "%timeit f(x)",
         "%timeit -o f(x)",
         "df.head?",

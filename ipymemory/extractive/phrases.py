@@ -143,7 +143,11 @@ def _made(story: Story, index: int) -> list[str]:
     if columns:
         parts.append("sets " + ", ".join(code(each, 50) for each in columns[:4]))
     mentioned = " ".join(parts)
-    parts += [f"reads {code(path, 80)}" for path in read[:2] if code(path, 80) not in mentioned]
+    parts += [
+        f"{verb} {code(path, 80)}"
+        for verb, path in story.touched.get(index, ())
+        if verb != "writes" and code(path, 80) not in mentioned
+    ][:2]
     return parts[:3]
 
 

@@ -30,7 +30,10 @@ _NOISE = re.compile(
     r"(?i)(?:epochs?|steps?|iter|iterations?|batch|it|eta|time|elapsed|seed|line|column|pid|size"
     r"|port|at|id|index|fold|round|memory|cell|in|out|item|max_iter|year|width|height)\Z"
 )
-_BAR = re.compile(r"\d+%\s*\||\bit/s\b|\bs/it\b|━{3,}|█{2,}|={8,}>?|\[#+|^\s*\d+/\d+ \[")
+_CUT = re.compile(r"… [\d,]+ characters left out …")
+_SKIPPED = re.compile(
+    r"\d+%\s*\||\bit/s\b|\bs/it\b|━{3,}|█{2,}|={8,}>?|\[#+|^\s*\d+/\d+ \[|" + _CUT.pattern
+)
 _WARNING = re.compile(r"\b(?P<name>[A-Z]\w*Warning):\s*(?P<text>.*)")
 _SHAPE = re.compile(r"\[(?P<rows>\d+) rows x (?P<columns>\d+) columns\]")
 _OBJECT = re.compile(
@@ -65,7 +68,9 @@ def said_by(turn: Turn) -> Said:
         if found:
             shape = f"{found['rows']} x {found['columns']}"
         if output.kind == "stream":
-            lines = [line for line in text.splitlines() if line.strip() and not _BAR.search(line)]
+            lines = [
+                line for line in text.splitlines() if line.strip() and not _SKIPPED.search(line)
+            ]
             warnings += _warnings(lines)
             if _is_warning(lines):
                 continue
@@ -79,7 +84,11 @@ def said_by(turn: Turn) -> Said:
             took = clean(measured.group()) if measured else took
             printed += lines
         elif not _OBJECT.search(text.strip()[:2000]):
-            rows = tuple(row.rstrip() for row in text.splitlines() if row.strip())
+            rows = tuple(
+                "…" if _CUT.search(row) else row.rstrip()
+                for row in text.splitlines()
+                if row.strip()
+            )
             if len(rows) > 2 and _FOOT.match(rows[-1]):
                 rows = rows[:-1]
             if len(rows) == 1:
