@@ -51,6 +51,7 @@ def test_the_demo_shows_notes_folder_and_how_to_be_rid_of_it(tmp_path: Path) -> 
         "best day: Thu with 934 bicycles",
         "ValueError: invalid literal for int() with base 10: 'n/a'",
         "def totals(path)",
+        "cured in [4]",
         "transcript.jsonl",
         "notes.md",
         f"To be rid of the demo, delete the folder {folder}.",

@@ -19,7 +19,7 @@ _FRAME = re.compile(
     r"|^[ \t]*(?:File )?(?P<file><ipython-input-(?P<old>\d+)-|\S*ipykernel_\d+"
     r"|[^\s:]+:\d+|[^\s]+ in )(?P<tail>.*)$"
 )
-_FUNCTION = re.compile(r"\bin (?P<name>[A-Za-z_][\w.<>]*)\(")
+_FUNCTION = re.compile(r"\bin (?P<name>[A-Za-z_<][\w.<>]*)\(")
 _WITHIN = re.compile(r"<(?:\w+comp|genexpr)>\Z")
 _ARROW = re.compile(r"^-{2,}> ?(?P<line>\d+) (?P<text>.*)$")
 _SYNTAX = frozenset(["SyntaxError", "IndentationError", "TabError"])
