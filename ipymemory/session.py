@@ -153,7 +153,7 @@ class MemorySession:
             await asyncio.sleep(0)
             async with self._lock:
                 pass
-        if self._changed and self.settings.session_notes.enabled:
+        if self._changed and self.settings.session_notes.enabled and not self.cancelled:
             await self.update_notes()
 
     def status(self) -> dict[str, Any]:

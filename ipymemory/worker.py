@@ -89,7 +89,8 @@ class Worker:
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_work = time.monotonic()
-        self._leaving = threading.Event()
+        self._leaving = False
+        self._over = threading.Event()
         self._code = 0
 
     async def serve(self) -> int:
@@ -100,7 +101,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         for work in (self._read, self._watch):
             threading.Thread(target=work, args=(loop,), daemon=True, name=work.__name__).start()
-        while not self._leaving.is_set():
+        while not self._leaving:
             try:
                 message = await asyncio.wait_for(self._messages.get(), self._patience())
             except TimeoutError:
@@ -112,7 +113,7 @@ class Worker:
             if self._idle():
                 break
             self._start_due()
-        self._leaving.set()
+        self._over.set()
         await self._drain()
         self._outlet.close(LAST_WORDS_SECONDS)
         return self._code
@@ -129,11 +130,12 @@ class Worker:
                     log.warning("a line that is no message was passed over")
                 else:
                     self._hand_over(loop, message)
+        self._over.set()
         self._hand_over(loop, None)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tell the loop when the parent is gone, and end a process that does not come to an end."""
-        while not self._leaving.wait(PARENT_SECONDS):
+        while not self._over.wait(PARENT_SECONDS):
             if self._orphaned():
                 self._hand_over(loop, None)
                 break
@@ -199,7 +201,7 @@ class Worker:
             log.exception("a message of type %r could not be used", kind)
             if self._session is None:
                 self._code = 2
-                self._leaving.set()
+                self._leaving = True
         self._outlet.say({"type": "heard"})
 
     def _use(self, kind: str, message: Message) -> None:
@@ -209,7 +211,7 @@ class Worker:
         elif kind == "ask":
             self._task(self._answer(message))
         elif kind == "bye":
-            self._leaving.set()
+            self._leaving = True
         elif kind == "environment":
             _set_environment(message["variables"])
         elif kind == "turn" and session is not None:
