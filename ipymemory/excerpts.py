@@ -169,7 +169,8 @@ def _joined(first: str, last: str, total: int, limit: int) -> tuple[str, int]:
     mark = "\n[… {:,} characters left out …]\n"
     room = limit - len(mark.format(total))
     if room < 2:
-        return first[:limit], total - len(first[:limit])
+        head = first[: max(0, limit)]
+        return head, total - len(head)
     head, tail = first[: (room + 1) // 2], last[-(room // 2) :]
     if not first[len(head)].isspace():
         head = head[: _last_break(head)]

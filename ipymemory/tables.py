@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 _LEFT_OUT = "… {} left out …"
+_MARK = re.compile(r"… [\d,]+ (?:rows?|values?) left out …")
 
 
 def without_rows(text: str) -> tuple[str, tuple[str, ...]]:
@@ -46,7 +47,9 @@ def _html(table: str, shapes: list[str]) -> str:
         columns = max(columns, len(_HTML_CELL.findall(row)))
         kept.append(table[at : match.start()])
         at = match.end()
-        if _HTML_DATA.search(row):
+        if _MARK.search(row) and len(row) < 60:
+            kept.append(row)  # left out before
+        elif _HTML_DATA.search(row):
             left_out += 1
             if left_out == 1:
                 kept.append("<tr><td>\0</td></tr>")
@@ -154,7 +157,12 @@ def _lines(text: str, shapes: list[str]) -> str:
         _framed,
         _delimited,
     )
+    again = _MARK.search(text) is not None
     while at < len(lines):
+        if again and (done := _left_out_before(lines, at)):
+            kept += lines[at:done]
+            at = done
+            continue
         series = _series(lines, at)
         if series is not None:
             end, rows = series
@@ -186,6 +194,16 @@ def _lines(text: str, shapes: list[str]) -> str:
             kept.append(lines[at])
             at += 1
     return "\n".join(kept)
+
+
+def _left_out_before(lines: list[str], at: int) -> int:
+    """Return where a table that begins at `at` ends, if its rows were left out already; or 0."""
+    for index in range(at, min(at + 8, len(lines))):
+        if _MARK.fullmatch(lines[index].strip()):
+            return index + 1
+        if not lines[index].strip():
+            break
+    return 0
 
 
 def _boxed(lines: list[str], at: int) -> tuple[int, int, int] | None:
