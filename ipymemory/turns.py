@@ -144,7 +144,11 @@ def tokens(text: str, factor: float = 1.0) -> int:
     return -int(-size * factor // 3)
 
 
+_POOL = 4096
+"""Random bytes fetched at once: a system call lets other threads in, each time a cell begins."""
+
 _last_id = (0, 0)
+_pool = (0, b"")
 _id_lock = threading.Lock()
 
 
@@ -154,13 +158,18 @@ def new_id() -> str:
     Ids sort by time, and those of one process strictly in the order in which they were asked
     for, also when the clock is set back.
     """
-    global _last_id
+    global _last_id, _pool
     now = time.time_ns() // 1_000_000
     with _id_lock:
         millisecond, count = _last_id
         _last_id = (now, 0) if now > millisecond else (millisecond, count + 1)
         millisecond, count = _last_id
-    return f"{millisecond:012x}{count & 0xFFFF:04x}{os.urandom(4).hex()}"
+        owner, pool = _pool
+        if not pool or owner != os.getpid():
+            # A child that was forked must not go on with its parent's.
+            owner, pool = os.getpid(), os.urandom(_POOL)
+        _pool = (owner, pool[4:])
+    return f"{millisecond:012x}{count & 0xFFFF:04x}{pool[:4].hex()}"
 
 
 def utc_now() -> str:
