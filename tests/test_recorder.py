@@ -72,7 +72,10 @@ def test_a_client_sees_the_same_with_and_without(
 
 
 def test_frames_are_told_by_shape_and_columns(shared: Kernel) -> None:
-    source = "import numpy as np\nimport pandas as pd\ndf = pd.DataFrame({'a': range(1200), 'b': 0})\nx = np.ones((3, 4))"
+    source = (
+        "import numpy as np\nimport pandas as pd\n"
+        "df = pd.DataFrame({'a': range(1200), 'b': 0})\nx = np.ones((3, 4))"
+    )
     _, cell = recorded(shared, source)
     assert cell["names"] == [
         {"name": "df", "type": "DataFrame", "shape": "1,200 x 2", "columns": ["a", "b"]},
@@ -244,7 +247,10 @@ def test_secrets_do_not_reach_the_disk(shared: Kernel) -> None:
 @pytest.mark.parametrize("first", ["%%private", "# ipymemory: off"])
 def test_a_private_cell_leaves_no_trace(shared: Kernel, first: str) -> None:
     mark = "marsupial" + str(len(first))
-    source = f"{first}\n{mark} = 'hidden value {mark}'\ndef fail_{mark}():\n    raise ValueError({mark}[:6])"
+    source = (
+        f"{first}\n{mark} = 'hidden value {mark}'\n"
+        f"def fail_{mark}():\n    raise ValueError({mark}[:6])"
+    )
     ran = shared.run(source)
     assert ran.reply["status"] == "ok"
     failing = f"fail = globals()['fail_' + {mark[:4]!r} + {mark[4:]!r}]\nfail()"
@@ -300,9 +306,12 @@ def test_cells_run_before_loading_enter_by_their_source(new_kernel: Callable[...
 @pytest.mark.parametrize(
     "code",
     [
-        "import os\npid = os.fork()\nif pid == 0:\n    print('child'); os._exit(0)\nos.waitpid(pid, 0)[1]",
-        "import multiprocessing as mp\nwith mp.get_context('fork').Pool(2) as pool:\n    print(pool.map(abs, [-1, -2]))",
-        "import nest_asyncio; nest_asyncio.apply()\nimport asyncio\nprint(asyncio.run(asyncio.sleep(0, 'nested')))",
+        "import os\npid = os.fork()\nif pid == 0:\n    print('child'); os._exit(0)\n"
+        "os.waitpid(pid, 0)[1]",
+        "import multiprocessing as mp\nwith mp.get_context('fork').Pool(2) as pool:\n"
+        "    print(pool.map(abs, [-1, -2]))",
+        "import nest_asyncio; nest_asyncio.apply()\nimport asyncio\n"
+        "print(asyncio.run(asyncio.sleep(0, 'nested')))",
         "%gui asyncio\nprint('gui')",
         "%load_ext autoreload\n%autoreload 2\nprint('reloaded')",
         "%reset -f\nprint('reset')",
@@ -338,7 +347,8 @@ def test_unload_and_reload_leave_one_recorder(kernel: Kernel) -> None:
     assert len(kernel.sessions) == 1
     left = (
         "ip = get_ipython()\n"
-        "[[c for c in ip.events.callbacks[n] if 'ipymemory' in str(c)] for n in ip.events.callbacks],"
+        "[[c for c in ip.events.callbacks[n] if 'ipymemory' in str(c)]"
+        " for n in ip.events.callbacks],"
         " [t.name for t in __import__('threading').enumerate() if 'ipymemory' in t.name],"
         " 'send' in vars(ip.kernel.session), hasattr(ip, '_ipymemory')"
     )
