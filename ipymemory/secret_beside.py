@@ -12,7 +12,7 @@ from ipymemory.secret_places import WINDOW, Place, Span, line_end, string_at
 CALLS = re.compile(
     r"(?:HTTP|Http|Aio)?(?:Basic|Digest|Proxy|Plain)Auth(?:entication|enticator|Handler)?"
     r"|(?:set|check|make|hash|verify|change|encrypt)_?(?:user_)?pass(?:word|wd)"
-    r"|PlainTextAuthProvider|basic_auth|authenticate|auth|set_auth",
+    r"|Secret(?:Str|Value|Bytes)?|PlainTextAuthProvider|basic_auth|authenticate|auth|set_auth",
     re.IGNORECASE,
 )
 """Functions whose last text is a password."""
@@ -27,6 +27,10 @@ _FIELDS = re.compile(r"\w=\S")
 _SHELL = re.compile(r"[^\s\"'`|;&<>()]+")
 _CELL = re.compile(r"[^\s|│┃\"',;]+")
 _IS = re.compile(r"(?:is|was)\b:?[ \t]{1,20}")
+_ATTRIBUTE = re.compile(r"value=(?=[\"'])")
+_DIGEST = re.compile(
+    r"(?:sha|md|base|utf|v|pbkdf|argon|aes|rsa|python|mysql|http|oauth|x)-?\d", re.I
+)
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _CODE = re.compile(r"[(\[{<$%*&@|\\]|[A-Za-z_][\w.]{0,80}[(\[]")
 _JAR = re.compile(r"[\w.%-]{1,100}=(?P<value>[^\s;]{4,}) for ")
@@ -36,6 +40,7 @@ _DEFAULTS = re.compile(
     r"(?:getenv|environ\.(?:get|setdefault|pop)|setenv|putenv|set_key|setdefault|\.set|\.config"
     r"|\.option|set_secret|\.get|setProperty)\(\s{0,20}(?:[\"'][^\"'\n]{0,80}[\"']\s{0,20},\s{0,20})?"
     r"[rbfu]?[\"']$"
+    r"|setattr\(\s{0,20}[\w.]{1,80}\s{0,20},\s{0,20}[\"']$"
 )
 
 
@@ -140,8 +145,13 @@ def paired(place: Place, name: Name) -> Iterator[Span]:
     elif _DEFAULTS.search(text, max(0, place.start - 160), place.start):
         if secret(name, value, quoted=True):
             yield literal.span
-    elif name.strong and odd(value, 8) and secret(name, value):
-        yield literal.span
+    elif name.strong and secret(name, value):
+        opening = place.start - len(place.close) - 1
+        alone = (
+            text[opening : opening + 1] == "(" and text[literal.after : literal.after + 1] == ")"
+        )
+        if odd(value, 4 if alone and name.rule == "password" else 8):
+            yield literal.span
 
 
 def element(place: Place, name: Name) -> Iterator[Span]:
@@ -168,8 +178,38 @@ def called(place: Place) -> Iterator[Span]:
         at += 1
     if last is None or harmless(text[slice(*last)]) or text[last[1] + 1 : stop].strip(" ,\n"):
         return
-    if commas or "pass" in place.word.lower():
+    word = place.word.lower()
+    if word.startswith("secret"):
+        if odd(text[slice(*last)], 8):
+            yield last
+    elif commas or "pass" in word:
         yield last
+
+
+_TARGETS = re.compile(r"[\s(]*[\w.]{1,80}(?:\s*,\s*[\w.]{1,80}){1,8}\s*\)?\s*=(?!=)\s*\(?")
+
+
+def unpacking(place: Place) -> re.Match[str] | None:
+    """Return what stands before the values in ``user, password = "bob", "x"``, if it is one."""
+    start, _ = place.reading.line(place.start)
+    targets = _TARGETS.match(place.text, start, place.end + 400)
+    return targets if targets and targets.end() > place.end else None
+
+
+def unpacked(place: Place, name: Name, targets: re.Match[str]) -> Iterator[Span]:
+    """Judge the value that stands where the name stands among the names."""
+    text, at = place.text, targets.end()
+    stop = line_end(text, at, min(len(text), at + 400))
+    for _ in range(text.count(",", targets.start(), place.start)):
+        literal = string_at(text, at)
+        at = text.find(",", literal.after if literal else at, stop) + 1
+        if not at:
+            return
+        while text[at : at + 1] in (" ", "\t"):
+            at += 1
+    literal = string_at(text, at)
+    if literal and secret(name, text[literal.start : literal.end], quoted=True):
+        yield literal.span
 
 
 def beside(place: Place, name: Name) -> Iterator[Span]:
@@ -185,19 +225,30 @@ def beside(place: Place, name: Name) -> Iterator[Span]:
         if secret(replace(name, strong=True), text[at:stop]):
             yield at, stop
         return
-    verb = _IS.match(text, at)
+    verb = _IS.match(text, at) or _ATTRIBUTE.match(text, at)
     at = verb.end() if verb else at
-    if text[at : at + 1] in ("'", '"') and name.strong and not place.close:
+    if text[at : at + 1] in ("'", '"') and (verb or not place.close):
+        if not (name.strong or name.rule in ("token", "key")):
+            return
         literal = string_at(text, at) if place.gap else None
         value = text[literal.start : literal.end] if literal else " "
         if literal and " " not in value and secret(name, value, quoted=True):
             yield literal.span
         return
-    wide = place.op in ("|", "│", "┃") or len(place.gap) > 1 or "\t" in place.gap
-    if not (verb or wide):
-        return
     value = place.take(_CELL, at, at + WINDOW).rstrip(".)")
     if _CODE.match(value) or not secret(name, value):
         return
-    if not name.strong or odd(value, 6 if verb else 12):
-        yield place.whole(_CELL, at, value)
+    span = place.whole(_CELL, at, value)
+    wide = place.op in ("|", "│", "┃") or len(place.gap) > 1 or "\t" in place.gap
+    alone = not place.reading.before(place.start).strip() and text[span[1] : span[1] + 1] in (
+        "",
+        "\n",
+    )
+    if verb or (wide and alone):
+        enough = odd(value)
+    elif name.rule == "password" and name.strong and place.gap and not place.close:
+        enough = odd(value) and not _DIGEST.match(value)
+    else:
+        enough = odd(value, 12) and (wide or (len(value) >= 20 and scrambled(value)))
+    if enough or (wide and not name.strong):
+        yield span

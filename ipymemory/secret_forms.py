@@ -20,7 +20,7 @@ def formed(text: str, folded: bytes) -> Iterator[Mark]:
 
     `folded` is `text` in lower case, one byte a character.
     """
-    for literal, find in _FORMS:
+    for literal, find in (*_FORMS, *_COMMANDS) if _FLAG.search(folded) else _FORMS:
         at = folded.find(literal)
         while at >= 0:
             end = at + len(literal)
@@ -256,11 +256,15 @@ _FORMS: tuple[tuple[bytes, _Form], ...] = (
     (b"private key", _key_block),
     (b"bearer", _bearer),
     (b"basic ", _basic),
+    (b"login", _login),
+    (b"identified by", _sql),
+)
+_FLAG = re.compile(rb"-[puas]")
+_COMMANDS: tuple[tuple[bytes, _Form], ...] = (
     (b"curl", _USER),
     (b"mysql", _MYSQL),
     (b"sshpass", _SSHPASS),
-    (b"login", _login),
     (b"redis-cli", _REDIS),
     (b"sudo -s", _sudo),
-    (b"identified by", _sql),
 )
+"""Commands that take a password with one of the flags that `_FLAG` finds."""

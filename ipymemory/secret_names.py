@@ -65,8 +65,8 @@ _QUALIFIERS = _PROVIDERS | _words(
     "signing sign master service account subscription client app application jwt oauth oauth2 "
     "bearer refresh id session csrf xsrf bot webhook deploy shared hmac aes rsa admin root "
     "consumer personal security user login device push sas server storage license project "
-    "cookie fernet gpg pgp tls ssl ssh pem basic my proxy host db database sql dev prod bearer "
-    "write read team org workspace developer dev backup kms ec ed25519 wallet mnemonic x"
+    "cookie cipher crypto fernet gpg pgp tls ssl ssh pem basic my proxy host db database sql dev "
+    "prod write read team org workspace developer dev backup kms ec ed25519 wallet mnemonic x"
 )
 _KEY_QUALIFIERS = _QUALIFIERS - _words(
     "id read write user my host db database sql x project org team workspace box linear square "

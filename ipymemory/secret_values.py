@@ -24,6 +24,8 @@ from ipymemory.secret_beside import (
     element,
     header,
     paired,
+    unpacked,
+    unpacking,
 )
 from ipymemory.secret_names import SNAKE, STEMS, Name, harmless, judge, odd, secret
 from ipymemory.secret_places import (
@@ -39,7 +41,7 @@ from ipymemory.secret_places import (
 from ipymemory.secret_tokens import Mark
 
 _STEMS = tuple(stem.encode() for stem in STEMS)
-_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃(!+")
+_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,")
 """What may come directly after a name that a value follows."""
 
 _LEAD = re.compile(r"[ \t]{0,80}(?:\\\r?\n[ \t]{0,80})?(?P<open>\()?(?(open)\s{0,80})")
@@ -111,6 +113,8 @@ def _marks(place: Place) -> Iterator[Mark]:
     found: Iterator[Span]
     if place.flag and place.op in ("", "=", ",", ":"):
         found = argument(place, name)
+    elif place.op in ("=", ",", ")") and not place.close and (targets := unpacking(place)):
+        found = unpacked(place, name, targets)
     elif place.op in _ASSIGNS or place.op[-1:] == "=":
         found = _assigned(place, name)
     elif place.op == ",":
@@ -119,6 +123,8 @@ def _marks(place: Place) -> Iterator[Mark]:
         found = element(place, name)
     elif place.op == "(":
         found = called(place)
+    elif place.op == ")":
+        return
     else:
         found = beside(place, name)
     for start, end in found:
@@ -148,7 +154,7 @@ def _assigned(place: Place, name: Name) -> Iterator[Span]:
     at = lead.end() if lead else place.after
     first = place.skip()
     opening = text[first : first + 1]
-    if opening in ("[", "{") or (opening == "(" and (name.many or name.rule == "authorization")):
+    if opening in ("[", "{") or (opening == "(" and (name.many or _of_pair(name))):
         yield from _group(place, name, first)
         return
     if place.op == ":" and place.close:
@@ -195,7 +201,9 @@ def _quoted(place: Place, name: Name, at: int, *, within: bool) -> Iterator[Span
                 yield part
         return
     if name.rule == "cookie":
-        yield from (span for span in spans if _CRUMB.search(text, *span))
+        for start, end in spans:
+            if _CRUMB.search(text, start, end) or secret(name, text[start:end]):
+                yield start, end
         return
     value = "".join(text[start:end] for start, end in spans)
     if formatted:
@@ -222,13 +230,18 @@ def _block(text: str, block: re.Match[str]) -> Span:
     return start, end
 
 
+def _of_pair(name: Name) -> bool:
+    """Tell whether it may hold a user and a password: ``auth``, ``credentials``."""
+    return not name.strong and name.rule in ("authorization", "secret")
+
+
 _BRACKETS = re.compile(r"[\[({]|[\])}]|[\"']")
 
 
 def _group(place: Place, name: Name, at: int) -> Iterator[Span]:
     """Look at the strings in the list, tuple or dictionary of secrets that opens at `at`."""
     text = place.text
-    pair = text[at] == "(" and name.rule == "authorization"
+    pair = text[at] == "(" and _of_pair(name)
     if at < place.reading.grouped or not (name.many or pair or name.rule in ("cookie", "secret")):
         return
     stop = min(len(text), at + WINDOW // 2)

@@ -201,6 +201,16 @@ spark.conf.set("fs.s3a.secret.key", "{secret}")
 password = os.environ.get("PW") or "{pw}"
 password = get() if x else "{pw}"
 ("Authorization", "Bearer {short}")
+user, password = "bob", "{pw}"
+password, user = "{pw}", "bob"
+(user, password) = ("bob", "{pw}")
+cfg.user, cfg.password = "bob", "{word}"
+setattr(cfg, "password", "{pw}")
+("password", "{pw}")
+SecretStr("{secret}")
+credentials = ("bob", "{pw}")
+<input type="password" name="password" value="{pw}">
+def connect(host, password="{pw}"):
 requests.get(url, auth=("bob", "{pw}"))
 requests.get(url, auth=('bob', '{pw}'))
 HTTPBasicAuth("bob", "{pw}")
@@ -273,6 +283,9 @@ SOURCE = r"""
 !redis-cli -h h -a {word} ping
 !PGPASSWORD={word} psql -h h
 !wandb login {hex40}
+!aws configure set aws_secret_access_key {secret}
+!pip install --index-url https://bob:{pw}@pypi.example.org/simple x
+!wget --header="Authorization: Bearer {short}" https://x
 wandb.login(key="{hex40}")
 subprocess.run(["tool", "--token", "{short}"])
 subprocess.run(["curl", "-u", "bob:{word}", "https://x"])
@@ -316,6 +329,8 @@ Password: {pw}
 API key: {secret}
 Your API key is: {secret}
 the password is {pw}
+bob with password {pw}
+password    {pw}
 [db]
 password = {word}
 spring.datasource.password={word}
@@ -341,6 +356,8 @@ docker run -e DB_PASSWORD={word} image
 {{"auths": {{"x": {{"auth": "{basic}"}}}}}}
 Config(user=bob, password={pw}, port=1)
 user=bob password={word} host=h
+401 Client Error: Unauthorized for url: https://api.example.org/x?api_key={short}
+Credentials(access_key='x', secret_key='{secret}', token=None)
 OPENAI_API_KEY     {secret}
 | api_key | {secret} |
 + tool --token {short}
@@ -578,6 +595,11 @@ low_pass = butter(3, 0.1)
 def forward_pass(x):
     pass
 bypass = True
+pass axis=0 explicitly, or pass header=1
+password sha256 hashing
+user, password = ask()
+user, password = "bob", None
+for password in candidates:
 compass = "north"
 passed: 12, failed: 3
 pass: 12
