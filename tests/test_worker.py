@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from recorded import Recorded, until
-from workers import Piped, faulty
+from workers import SLOW, Piped, faulty
 
 from ipymemory import lines, sessions
 from ipymemory.pipes import MOST_LINE, End, Outlet, Splitter, decode
@@ -134,18 +134,6 @@ def test_it_is_out_of_the_kernels_way(recorded: Recorded) -> None:
         used = process.cpu_times()
         time.sleep(1.0)
         assert sum(process.cpu_times()[:2]) - sum(used[:2]) < 0.1
-
-
-SLOW = """
-import asyncio, time
-from ipymemory.extractive import ExtractiveModel
-complete = ExtractiveModel.complete
-async def slow(self, request):
-    (Path.cwd() / "in flight").touch()
-    {wait}
-    return await complete(self, request)
-ExtractiveModel.complete = slow
-"""
 
 
 @pytest.mark.spec("L5", "L11")

@@ -31,6 +31,18 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
+SLOW = """
+import asyncio, time
+from ipymemory.extractive import ExtractiveModel
+complete = ExtractiveModel.complete
+async def slow(self, request):
+    (Path.cwd() / "in flight").touch()
+    {wait}
+    return await complete(self, request)
+ExtractiveModel.complete = slow
+"""
+"""A fault: what stands for `wait` happens in the engine, once the file ``in flight`` is there."""
+
 
 def faulty(code: str) -> list[str]:
     """Return the command of a worker that runs `code` before its ``main``."""

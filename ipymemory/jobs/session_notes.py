@@ -219,10 +219,13 @@ class _Update:
         before = self.context.history.held_before(standing, self.path)
         if not pure:
             return stored or self.notes, through
-        if stored and stored_run < standing.id and before is not None:
+        found = before.decode("utf-8", "replace") if before is not None else None
+        # The first run of all had no base but the template.
+        old = self.template if found == self.template else stored
+        if old and found is not None and (not stored or stored_run < standing.id):
             # Killed after its edits, perhaps half-way through them: what it had not reached yet
             # still is what the run before it left.
-            return _landed(stored, pure, before.decode("utf-8", "replace"), self.notes), through
+            return _landed(old, pure, found, self.notes), through
         return pure, through
 
     def knows(self) -> bool:
