@@ -80,6 +80,8 @@ PIP = (
         ("abc\x1b[5Gx", "abc x"),
         ("a\nb\nc\x1b[2A\x1b[J", "a"),
         ("a\nb\x1b[H\x1b[2Jnew", "new"),
+        ("a\nb\n\x1b[2J\x1b[Hnew", "new"),
+        ("a long line\r\x1b[31mshort      \x1b[0m\n", "short\n"),
         ("\x1b[2J\x1b[Hnew", "new"),
         ("ab\x1b[scd\x1b[uX", "abXd"),
         ("ab\x1b7cd\x1b8X", "abXd"),
@@ -220,7 +222,7 @@ def test_a_clip_cuts_at_the_end_of_a_line_or_a_word() -> None:
 def test_no_half_of_a_secret_survives_a_cut() -> None:
     secret = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     for padding in range(0, 120):
-        text = "x " * 100 + " " * padding + secret + " " * 30 + "y " * 200 + secret + " z" * 90
+        text = "x " * 50 + " " * padding + secret + " " * 30 + "y " * 200 + secret + " z" * 90
         masked = mask(clip(text, 400)[0])
         assert not [
             secret[i : i + 8] for i in range(len(secret) - 8) if secret[i : i + 8] in masked

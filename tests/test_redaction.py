@@ -14,7 +14,7 @@ import time
 import uuid
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ipymemory import redaction, secret_tokens
@@ -558,6 +558,9 @@ password_file = "/run/secrets/db"
 !tool --token $TOKEN
 !tool --token ${TOKEN}
   --token TOKEN         the token to use
+  --api-key FILE        where the key is
+  --api-key FILE
+  --password ASK        whether to ask
   --api-key <key>       the key
   --password string     Password
 parser.add_argument("--token", help="the token")
@@ -691,8 +694,8 @@ BLOBS = {
 
 
 def harmless_examples() -> list[str]:
-    lines = HARMLESS.strip("\n").split("\n")
-    return [line for line in lines if line.strip()]
+    lines = [line for line in HARMLESS.strip("\n").split("\n") if line.strip()]
+    return [*lines, f'next_token = "{SECRET}"', f"page_token: {SECRET}", f'x = "{SECRET}"']
 
 
 @pytest.mark.spec("L7")
@@ -845,6 +848,8 @@ FRAGMENTS = [
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join))
+@example(f"＝:x:>login({BEGIN}key: {HEX32}{TOKENS['github']}|/password")
+@example(f"|%api_key|{SECRET}password://\u200b{BEGIN}passwordf' = x'")
 @settings(max_examples=400, derandomize=True, deadline=None)
 def test_masking_never_fails_and_twice_is_once(text: str) -> None:
     for each in (mask, mask_source):
