@@ -559,7 +559,7 @@ password_file = "/run/secrets/db"
 !tool --token ${TOKEN}
   --token TOKEN         the token to use
   --api-key FILE        where the key is
-  --api-key FILE
+  --api-key VALUESTR
   --password ASK        whether to ask
   --api-key <key>       the key
   --password string     Password
@@ -1152,8 +1152,8 @@ def test_a_rule_is_asked_only_where_its_literal_stands(monkeypatch: pytest.Monke
     [
         *("key=", "password=", "passwords=['a',", "'''password='", "://a:b@", "sk-", "\\", "curl "),
         *(
-            "-----BEGIN PRIVATE KEY-----",
-            "-----END PRIVATE KEY-----\n",
+            BEGIN,
+            END + "\n",
             "Cookie: a=",
             "ey" + "Ja.",
             "\x1b[",
