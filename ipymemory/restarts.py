@@ -1,4 +1,7 @@
-"""When a process that died may be started again: pure, from the times at which it failed."""
+"""When a worker hangs, and when one that died may be started again: pure, from times.
+
+Times are seconds of a clock that never goes back.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,19 @@ HEALTHY_SECONDS = 60.0
 DEATHS_AN_HOUR = 20
 """So many are a fault that starting again does not mend; then the next try is after the hour."""
 
+HEARD_SECONDS = 120.0
+"""A worker that has not heard a message for so long hangs. An update of 10,000 cells holds it for
+some ten seconds, more where it gets little of the machine; so the limit is doubled after each."""
+
+GRACE_SECONDS = 5.0
+"""What a worker gets beyond that. Where they took twice as long, it was this process that stood
+still, in one call that held the interpreter or stopped by somebody, and they begin anew."""
+
 _HOUR = 3600.0
 
 
 class Restarts:
-    """Counts failures. Times are seconds of a clock that never goes back."""
+    """Counts failures."""
 
     def __init__(self) -> None:
         self.not_before = 0.0
@@ -42,3 +53,36 @@ class Restarts:
     def went_well(self) -> None:
         """Note that it ended as it should."""
         self.in_a_row, self.not_before = 0, 0.0
+
+
+class Suspicion:
+    """Tells a worker that hangs from one that is busy, and from a kernel that stood still."""
+
+    def __init__(self) -> None:
+        self._hung = 0
+        self._since: float | None = None
+
+    @property
+    def limit(self) -> float:
+        """Seconds in which a message must be heard."""
+        return HEARD_SECONDS * 2.0**self._hung
+
+    def next_look(self, unheard_since: float) -> float:
+        """Return when to look next, given when the oldest unheard message was sent."""
+        if self._since is not None:
+            return self._since + GRACE_SECONDS
+        return unheard_since + self.limit
+
+    def confirmed(self, unheard_since: float | None, now: float) -> bool:
+        """Return whether the worker hangs; `unheard_since` is None where all was heard."""
+        if unheard_since is None or now - unheard_since < self.limit:
+            self._since = None
+            return False
+        if self._since is None or now - self._since > 2 * GRACE_SECONDS:
+            self._since = now
+            return False
+        return now - self._since >= GRACE_SECONDS
+
+    def ended(self, *, hung: bool) -> None:
+        """Note that a worker ended, by itself or because it hung."""
+        self._since, self._hung = None, self._hung + 1 if hung else 0

@@ -24,18 +24,10 @@ from ipymemory.files import make_folder
 from ipymemory.listening import Ask, Listener
 from ipymemory.pipes import End, encode
 from ipymemory.places import Project, SessionFolder
-from ipymemory.restarts import DEATHS_AN_HOUR, Restarts
+from ipymemory.restarts import DEATHS_AN_HOUR, Restarts, Suspicion
 from ipymemory.starting import Started
 
 log = logging.getLogger(__name__)
-
-HEARD_SECONDS = 120.0
-"""A worker that has not heard a message for so long hangs. An update of 10,000 cells holds it for
-some ten seconds, more where it gets little of the machine; so the limit is doubled after each."""
-
-GRACE_SECONDS = 5.0
-"""What a worker gets beyond that. Where they took twice as long, it was this process that stood
-still, in one call that held the interpreter or stopped by somebody, and they begin anew."""
 
 READER_SECONDS = 2.0
 """What the reader gets to read the last words of a worker that ended. Its pipe may be held open
@@ -104,9 +96,8 @@ class Sender:
         self._environment: dict[str, str | None] = {}
         self._began = 0.0
         self._dead: float | None = None
-        self._suspected: float | None = None
         self._why = ""
-        self._hangs = 0
+        self._suspicion = Suspicion()
         self._restarts = Restarts()
         self._ever = False
 
@@ -179,11 +170,10 @@ class Sender:
         until = []
         if self._dead is not None:
             until.append(self._dead + READER_SECONDS)
-        elif self._process is not None and not self._why and self._unheard:
-            begun = self._suspected
-            until.append(
-                self._oldest().since + self._limit() if begun is None else begun + GRACE_SECONDS
-            )
+        elif self._process is not None and not self._why:
+            since = self._unheard_since()
+            if since is not None:
+                until.append(self._suspicion.next_look(since))
         if self._process is None and (self.hinted or self._asks):
             until.append(self._restarts.not_before)
         return max(0.01, min(until) - time.monotonic()) if until else None
@@ -197,9 +187,13 @@ class Sender:
             if now < self._dead + READER_SECONDS:
                 return
             self._bury(process, code)
-        elif process is not None and self._hanging():
-            self._why = f"it did not hear for {self._limit():g} s and was ended"
-            self._hangs += 1
+        elif (
+            process is not None
+            and not self._why
+            and self._suspicion.confirmed(self._unheard_since(), time.monotonic())
+        ):
+            self._why = f"it did not hear for {self._suspicion.limit:g} s and was ended"
+            self._suspicion.ended(hung=True)
             _kill(process)
             return
         if self._process is None:
@@ -245,25 +239,11 @@ class Sender:
     def _room(self) -> bool:
         return sum(each.size for each in tuple(self._unheard)) < MOST_UNHEARD
 
-    def _oldest(self) -> _Unheard:
+    def _unheard_since(self) -> float | None:
         try:
-            return self._unheard[0]
-        except IndexError:  # the reader took it meanwhile
-            return _Unheard(time.monotonic(), 0, "")
-
-    def _limit(self) -> float:
-        return HEARD_SECONDS * 2.0**self._hangs
-
-    def _hanging(self) -> bool:
-        """Return whether the worker has not heard for too long, and the fault is not ours."""
-        now, oldest = time.monotonic(), self._oldest()
-        if self._why or now - oldest.since < self._limit():
-            self._suspected = None
-            return False
-        if self._suspected is None or now - self._suspected > 2 * GRACE_SECONDS:
-            self._suspected = now
-            return False
-        return now - self._suspected >= GRACE_SECONDS
+            return self._unheard[0].since
+        except IndexError:  # the reader takes them away
+            return None
 
     def _start(self) -> bool:
         """Start a worker where it is time; return whether there is one now."""
@@ -319,7 +299,7 @@ class Sender:
         sent = [each for each in tuple(self.waiting.values()) if each.sent]
         if code == 0 and not self._why:
             self._restarts.went_well()
-            self._hangs = 0
+            self._suspicion.ended(hung=False)
             # It had nothing to do and left, perhaps as something came: the next one is asked.
             self._asks.extend(sent)
             self.hinted = self.hinted or lost

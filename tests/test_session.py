@@ -437,6 +437,8 @@ def test_sessions_past_their_days_go_and_it_is_told(home: Path, tmp_path: Path) 
     assert session.expire(now + timedelta(hours=23)) == []
     left = own.project.sessions / ".gone-0123"
     left.mkdir()
+    then = (now - timedelta(days=500)).timestamp()
+    os.utime(own.folder.transcript, (then, then))
     assert session.expire(now + timedelta(hours=25)) == [kept.folder.id]
     assert sorted(each.name for each in own.project.sessions.iterdir()) == sorted(
         [own.folder.id, held.folder.id]
