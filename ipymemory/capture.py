@@ -15,7 +15,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from ipymemory.excerpts import Excerpt, clip, plain
@@ -23,8 +22,11 @@ from ipymemory.excerpts import Excerpt, clip, plain
 MOST_ITEMS = 100
 """Pieces of output kept of a cell; the streams go on in their last piece, displays are counted."""
 
-_FRAMES = 40
-"""Lines of a traceback that are kept, from its end, where the error is."""
+_FIRST_FRAMES, _LAST_FRAMES = 5, 35
+"""Pieces of a traceback, about one a frame, that are kept: how it began and where the error is."""
+
+_PIECE = 32 * 1024
+"""Characters of a stream that are taken at once."""
 
 _KINDS = {"display_data": "display", "execute_result": "result"}
 
@@ -52,7 +54,9 @@ class Captured:
         self._items: list[_Item] = []
         self._streams: dict[str, _Item] = {}
         self._clear = False
-        self._lock = threading.Lock()
+        self._left_out = 0
+        # Reentrant: a collection of garbage in here may run a `__del__` that prints.
+        self._lock = threading.RLock()
 
     def __bool__(self) -> bool:
         return bool(self._items or self.error)
@@ -69,7 +73,9 @@ class Captured:
                 self._items.append(item)
                 self._streams[name] = item
             assert item.excerpt is not None
-            item.excerpt.add(text)
+            # In pieces: joining many megabytes would hold them once more.
+            for start in range(0, len(text), _PIECE):
+                item.excerpt.add(text[start : start + _PIECE])
 
     def bundle(self, kind: str, data: Mapping[str, Any], display_id: str | None) -> None:
         """Take a result or a display: its text, and of everything else the type and size."""
@@ -77,7 +83,12 @@ class Captured:
         with self._lock:
             self._clear_if_asked()
             if len(self._items) >= MOST_ITEMS:
-                return
+                self._left_out += 1
+                if kind != "result":
+                    return
+                # What the cell came to goes before one of its many displays.
+                displays = [at for at, each in enumerate(self._items) if each.excerpt is None]
+                del self._items[displays[-1] if displays else 0]
             item = _Item(kind, text, mime)
             item.display_id = display_id
             self._items.append(item)
@@ -92,7 +103,9 @@ class Captured:
 
     def raised(self, name: str, value: str, traceback: list[str]) -> None:
         """Take an error as it was shown."""
-        text = plain("\n".join(traceback[-_FRAMES:]))
+        if len(traceback) > _FIRST_FRAMES + _LAST_FRAMES:
+            traceback = [*traceback[:_FIRST_FRAMES], "...", *traceback[-_LAST_FRAMES:]]
+        text = plain("\n".join(traceback))
         with self._lock:
             self.error = (name, clip(value, self._chars)[0], clip(text, self._chars)[0])
 
@@ -107,21 +120,20 @@ class Captured:
         """Return what was captured, unmasked: kind, text, mime, truncated."""
         with self._lock:
             items, self._items, self._streams = self._items, [], {}
-        found = []
+            left_out, self._left_out = self._left_out, 0
+        found: list[dict[str, Any]] = []
         for item in items:
             if item.excerpt is not None:
-                text, left_out = item.excerpt.text(), item.excerpt.truncated
+                text, cut = item.excerpt.text(), item.excerpt.truncated
             else:
-                text, left_out = clip(plain(item.text), self._chars)
+                text, cut = clip(plain(item.text), self._chars)
             if text or item.mime:
                 found.append(
-                    {
-                        "kind": item.kind,
-                        "text": text,
-                        "mime": list(item.mime),
-                        "truncated": left_out,
-                    }
+                    {"kind": item.kind, "text": text, "mime": list(item.mime), "truncated": cut}
                 )
+        if left_out:
+            text = f"[… {left_out:,} more outputs left out …]"
+            found.append({"kind": "display", "text": text, "mime": [], "truncated": 0})
         return found
 
     def _clear_if_asked(self) -> None:
@@ -131,9 +143,13 @@ class Captured:
 
     def _told(self, data: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         """Return a bundle's text, not longer than it is going to be clipped, and its types."""
-        text = data.get("text/plain") or data.get("text/markdown") or ""
+        text = data.get("text/plain") or ""
         if not isinstance(text, str):
             text = ""
+        # What IPython's own display objects say of themselves is nothing.
+        if not text or text.startswith("<IPython.core.display."):
+            told = data.get("text/markdown") or data.get("text/latex")
+            text = told if isinstance(told, str) else text
         if not text:
             sizes = (f"{kind}, {len(each):,} characters" for kind, each in data.items()
                      if isinstance(each, str))  # fmt: skip
@@ -148,38 +164,59 @@ class KernelTap:
     """Sees every iopub message of `kernel` from `install` to `remove`.
 
     `find` gives the `Captured` of a request's message id, or None; `idle` is told when all of a
-    request's output was sent. Both are called in whichever thread sends, and must not raise.
+    request's output was sent; `secret` what was typed into ``getpass``. All are called in
+    whichever thread sends, and must not raise.
     """
 
     def __init__(
-        self, kernel: Any, find: Callable[[str], Captured | None], idle: Callable[[str], None]
+        self,
+        kernel: Any,
+        find: Callable[[str], Captured | None],
+        idle: Callable[[str], None],
+        secret: Callable[[str], object] = lambda typed: None,
     ) -> None:
+        self._kernel = kernel
         self._session = kernel.session
         socket = kernel.iopub_socket
         self._sockets = {id(socket), id(getattr(socket, "io_thread", None))}
         self._find = find
         self._idle = idle
+        self._secret = secret
         self._pid = os.getpid()
         self._send: Any = None
+        self._getpass: Any = None
 
     def install(self) -> None:
-        """Put the tap into the session object."""
-        original = self._session.send
+        """Put the tap into the session object, and an ear to the kernel's ``getpass``."""
+        send = self._session.send
+        getpass = self._kernel.getpass
 
-        def send(stream: Any, kind: Any, content: Any = None, parent: Any = None,
-                 *args: Any, **kwargs: Any) -> Any:  # fmt: skip
-            # The message goes out whatever we do.
-            with suppress(BaseException):
-                self._see(stream, kind, content, parent)
-            return original(stream, kind, content, parent, *args, **kwargs)
+        def sending(
+            stream: Any, msg_or_type: Any, content: Any = None, parent: Any = None,
+            *args: Any, **kwargs: Any,
+        ) -> Any:  # fmt: skip
+            stopped = _stopped(self._see, stream, msg_or_type, content, parent)
+            sent = send(stream, msg_or_type, content, parent, *args, **kwargs)
+            if stopped is not None:
+                raise stopped
+            return sent
 
-        self._send = send
-        self._session.send = send
+        def asking(*args: Any, **kwargs: Any) -> Any:
+            typed = getpass(*args, **kwargs)
+            if isinstance(typed, str) and os.getpid() == self._pid:
+                _stopped(self._secret, typed)
+            return typed
+
+        self._send, self._getpass = sending, asking
+        self._session.send = sending
+        self._kernel.getpass = asking
 
     def remove(self) -> None:
         """Take the tap out; one that somebody wrapped meanwhile stays and sees nothing."""
         if self._session.__dict__.get("send") is self._send:
             del self._session.send
+        if self._kernel.__dict__.get("getpass") is self._getpass:
+            del self._kernel.getpass
         self._pid = -1
 
     def _see(self, stream: Any, kind: Any, content: Any, parent: Any) -> None:
@@ -192,7 +229,13 @@ class KernelTap:
             parent = message.get("parent_header")
         parent = parent or {}
         request = (parent.get("header") or parent).get("msg_id")
-        captured = self._find(request) if request is not None else None
+        if request is None:
+            return
+        if kind == "status":
+            if content["execution_state"] == "idle":
+                self._idle(request)
+            return
+        captured = self._find(request)
         if captured is None:
             return
         if kind == "stream":
@@ -205,47 +248,98 @@ class KernelTap:
             captured.raised(content["ename"], content["evalue"], content["traceback"])
         elif kind == "clear_output":
             captured.clear(bool(content.get("wait")))
-        elif kind == "status" and content["execution_state"] == "idle":
-            self._idle(request)
 
 
 class TerminalTee:
-    """Copies what is written to the standard streams into a `Captured`, between two calls."""
+    """Copies what is written to the standard streams into a `Captured`, between two calls.
 
-    def __init__(self) -> None:
-        self._put: list[tuple[Any, Any, Any]] = []
+    With a `shell`, a traceback is taken as it shows it, and is not among what the cell printed.
+    """
+
+    def __init__(self, shell: Any = None) -> None:
+        self._shell = shell
+        self._put: list[tuple[Any, str, Any, Any]] = []
+        self._showing = False
+        self._pid = os.getpid()
 
     def begin(self, captured: Captured) -> None:
         """Copy from now on."""
         self.end()
         for name in ("stdout", "stderr"):
-            stream = getattr(sys, name)
-            original = stream.write
-            before = getattr(stream, "__dict__", {}).get("write")
-
-            def write(text: str, *args: Any, _to: Any = original, _name: str = name) -> Any:
-                # What is printed is printed.
-                with suppress(BaseException):
-                    captured.stream(_name, text)
-                return _to(text, *args)
-
-            try:
-                stream.write = write
-            except AttributeError:
-                # A stream that somebody made without room for it; it is not copied.
-                continue
-            self._put.append((stream, before, write))
+            self._tee(name, captured)
+        if self._shell is not None:
+            self._take_tracebacks(captured)
 
     def end(self) -> None:
         """Copy no more. ``%unload_ext`` runs inside a teed cell, so unloading calls this too."""
         put, self._put = self._put, []
-        for stream, before, write in put:
-            if stream.__dict__.get("write") is not write:
+        for thing, name, before, ours in put:
+            if thing.__dict__.get(name) is not ours:
                 continue
             if before is None:
-                del stream.write
+                delattr(thing, name)
             else:
-                stream.write = before
+                setattr(thing, name, before)
+
+    def _take_tracebacks(self, captured: Captured) -> None:
+        original = self._shell._showtraceback
+
+        def show(kind: Any, value: Any, traceback: Any) -> Any:
+            if os.getpid() != self._pid:
+                return original(kind, value, traceback)
+            stopped = _stopped(_take_traceback, captured, kind, traceback)
+            self._showing = True
+            try:
+                return original(kind, value, traceback)
+            finally:
+                self._showing = False
+                if stopped is not None:
+                    raise stopped
+
+        self._replace(self._shell, "_showtraceback", show)
+
+    def _tee(self, name: str, captured: Captured) -> None:
+        stream = getattr(sys, name)
+        original = stream.write
+
+        def write(text: str, *args: Any) -> Any:
+            # The process first: a forked child writes on, and a lock may be held for ever there.
+            if self._showing or os.getpid() != self._pid:
+                return original(text, *args)
+            stopped = _stopped(captured.stream, name, text)
+            written = original(text, *args)
+            if stopped is not None:
+                raise stopped
+            return written
+
+        self._replace(stream, "write", write)
+
+    def _replace(self, thing: Any, name: str, ours: Any) -> None:
+        before = getattr(thing, "__dict__", {}).get(name)
+        try:
+            setattr(thing, name, ours)
+        except AttributeError:
+            # A stream that somebody made without room for it; it is not copied.
+            return
+        self._put.append((thing, name, before, ours))
+
+
+def _stopped(step: Callable[..., object], *args: Any) -> KeyboardInterrupt | None:
+    """Do `step`, whatever it raises; return the Ctrl-C that came meanwhile, the user's own."""
+    try:
+        step(*args)
+    except KeyboardInterrupt as stopped:
+        return stopped
+    except BaseException:  # noqa: BLE001 - what is shown is shown, whatever we do
+        return None
+    return None
+
+
+def _take_traceback(captured: Captured, kind: Any, traceback: Any) -> None:
+    frames = [traceback] if isinstance(traceback, str) else [str(each) for each in traceback]
+    name = kind.__name__
+    last = plain(frames[-1]) if frames else ""
+    captured.raised(name, last.partition(f"{name}: ")[2].strip(), frames)
 
 
 def _display_id(content: Mapping[str, Any]) -> str | None:
