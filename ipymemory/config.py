@@ -201,7 +201,8 @@ class Settings:
     def read(cls, config: Mapping[str, Any]) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in `config`, and a sentence for each value that was refused.
 
-        A refused setting keeps its default. Sections that are not ours are left alone.
+        A refused setting keeps its default, but one of `Privacy` the strictest value there is:
+        whoever mistyped it wanted less kept. Sections that are not ours are left alone.
         """
         taken, refused = Config(), []
         for section in CLASSES:
@@ -209,7 +210,11 @@ class Settings:
             for name, sentence in section.refusals(values).items():
                 del values[name]
                 known = name in section.class_trait_names(config=True)
-                refused.append(f"{sentence} The default is used." if known else sentence)
+                strict = known and section is Privacy
+                if strict:
+                    values[name] = "none"
+                used = "Until it is mended, none is used." if strict else "The default is used."
+                refused.append(f"{sentence} {used}" if known else sentence)
             taken[section.__name__] = Config(values)
         return cls(taken), tuple(refused)
 

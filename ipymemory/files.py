@@ -8,12 +8,18 @@ What is read, changed and written back by several processes is held by a lock me
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ipymemory.errors import FormatError, PlaceError
@@ -106,18 +112,16 @@ def locked(path: Path, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     Of any number of processes and threads one at a time is let in; the system lets the lock of
     a process go that was killed. Raises `PlaceError` after `seconds` of waiting.
     """
-    # Late: it takes 15 ms, and a kernel needs it at its first cell only.
-    from filelock import FileLock, Timeout
-
+    locks = filelock()
     make_folder(path.parent)
-    lock = FileLock(path, timeout=seconds, mode=0o600)
+    lock = locks.FileLock(path, timeout=seconds, mode=0o600)
     try:
         # Where the system has no such locks a marker is used instead, and a warning of it would
         # be printed into the cell that runs.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             lock.acquire()
-    except Timeout as error:
+    except locks.Timeout as error:
         raise PlaceError(
             f"{path} has been held by another process for {seconds:g} s. Try again; if it is "
             "still held then, end that process."
@@ -129,6 +133,59 @@ def locked(path: Path, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@cache
+def filelock() -> Any:
+    """Return the package filelock as it is installed.
+
+    Late, since it takes 15 ms and a kernel needs it at its first cell only; and never from the
+    working folder, where a notebook may lie beside somebody's own ``filelock.py``.
+    """
+    installed = [each for each in sys.path if each and not _is_working_folder(each)]
+    spec = PathFinder.find_spec("filelock", installed)
+    found = PathFinder.find_spec("filelock", sys.path)
+    loaded = sys.modules.get("filelock")
+    origin = getattr(loaded, "__file__", None) if loaded else getattr(found, "origin", None)
+    if spec is None or spec.loader is None or origin == spec.origin:
+        return importlib.import_module("filelock")
+    # Imported under its name, since it asks for its own parts by it, and then taken out again:
+    # the name belongs to the user's own module.
+    kept = _taken_out("filelock")
+    finder = _Installed(installed)
+    sys.meta_path.insert(0, finder)
+    try:
+        return importlib.import_module("filelock")
+    finally:
+        sys.meta_path.remove(finder)
+        _taken_out("filelock")
+        sys.modules.update(kept)
+
+
+class _Installed(MetaPathFinder):
+    """Finds filelock in certain folders only."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self._folders = folders
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where the top of filelock is; all else is others' to find."""
+        return PathFinder.find_spec(name, self._folders) if name == "filelock" else None
+
+
+def _taken_out(name: str) -> dict[str, ModuleType]:
+    """Take a package and its parts out of the loaded modules; return them."""
+    found = [each for each in tuple(sys.modules) if each == name or each.startswith(f"{name}.")]
+    return {each: sys.modules.pop(each) for each in found}
+
+
+def _is_working_folder(path: str) -> bool:
+    try:
+        return Path(path).samefile(Path.cwd())
+    except OSError:
+        return False
 
 
 def sync_folder(folder: Path) -> None:

@@ -23,10 +23,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from ipymemory.errors import ChangedSince, HistoryError, IpymemoryError, PlaceError, Versions
-from ipymemory.files import make_folder
+from ipymemory.files import filelock, make_folder
 from ipymemory.held import Held, resolved
 from ipymemory.history_log import VERSION, HistoryLog, RunEntry, Write
 from ipymemory.images import Images, digest
@@ -50,7 +48,7 @@ class History:
         self.keep = keep
         self.images = Images(folder / "images")
         self.log = HistoryLog(folder)
-        self._lock = FileLock(folder / ".lock", timeout=_LOCK_SECONDS, mode=0o600)
+        self._lock = filelock().FileLock(folder / ".lock", timeout=_LOCK_SECONDS, mode=0o600)
 
     def begin(self, job: str, engine: str, reason: str, turns: Sequence[str], session: str) -> Run:
         """Return a run under which an engine may write. It is on record from its first write on."""
@@ -196,7 +194,7 @@ class History:
         try:
             make_folder(self.folder)
             self._lock.acquire()
-        except Timeout as error:
+        except filelock().Timeout as error:
             raise HistoryError(
                 f"Another process has held {self._lock.lock_file} for {_LOCK_SECONDS:g} s, so "
                 "nothing was written. End that process, then try again."

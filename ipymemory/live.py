@@ -127,6 +127,11 @@ class LiveSession:
 
     def ask(self, name: str, timeout: float, **arguments: Any) -> Any:
         """Ask the worker, which is started if need be; raises `WorkerError`."""
+        if (
+            self._client is None
+            and sessions.find(self.project, self._identity(), datetime.now(UTC)).continues
+        ):
+            self._recorder.begin()
         if self._client is None:
             raise WorkerError(
                 "Nothing is recorded yet, so there is no worker to ask. Run a cell first."

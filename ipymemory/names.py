@@ -83,7 +83,10 @@ class Names:
             if name.startswith("_") or name not in namespace:
                 continue
             value = namespace[name]
-            if not isinstance(value, ModuleType):
+            # Not isinstance: an object may answer for its class with code of its own.
+            if not any(
+                each is ModuleType for each in type.__dict__["__mro__"].__get__(type(value))
+            ):
                 found.append(snapshot(name, value, self._columns))
         return found
 
@@ -124,7 +127,7 @@ def snapshot(name: str, value: object, columns: int) -> Snapshot:
     kind = type(value)
     # As the class itself has it: an instance or a metaclass may answer with code of its own.
     label = str(type.__dict__["__name__"].__get__(kind))
-    if kind in _SIZED:
+    if any(kind is each for each in _SIZED):
         return Snapshot(name, label, f"{len(value):,}", ())  # type: ignore[arg-type]
     module = type.__dict__["__module__"].__get__(kind)
     if not isinstance(module, str) or module.partition(".")[0] not in _SHAPED:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ipymemory import excerpts
 from ipymemory.errors import NotebookError
+from ipymemory.private import Quotes, is_private
 from ipymemory.redaction import Masker
 from ipymemory.turns import CellError, Entry, Output, OutputKind, Prose, Status, Turn
 
@@ -64,6 +65,7 @@ def read(path: Path) -> NotebookFile:
     content = _content(path)
     cells = list(_cells(path, content))
     reader = _Reader(content)
+    reader.quotes.add_all(_source(cell) for cell in cells if cell.get("cell_type") == "code")
     entries: list[Entry] = []
     for position, cell in enumerate(cells, start=1):
         entry = reader.entry(cell, position)
@@ -154,12 +156,13 @@ class _Reader:
         language = language or _mapping(metadata.get("language_info")).get("name")
         self.language = language if isinstance(language, str) and language else "python"
         self.masker = Masker()
+        self.quotes = Quotes()
 
     def entry(self, cell: dict[str, Any], position: int) -> Entry | None:
-        """Return a cell as an entry, or None for a raw, empty or broken one."""
+        """Return a cell as an entry, or None for a raw, empty, private or broken one."""
         kind = cell.get("cell_type")
-        source = _text(cell.get("source", cell.get("input", "")))
-        if not source.strip():
+        source = _source(cell)
+        if not source.strip() or (kind == "code" and is_private(source)):
             return None
         id, cell_id = f"cell {position}", cell.get("id")
         cell_id = cell_id if isinstance(cell_id, str) else None
@@ -222,7 +225,11 @@ class _Reader:
         """Return `text` as it was seen on the screen, masked, and the characters left out."""
         excerpt = excerpts.Excerpt(limit)
         excerpt.add(text)
-        return self.masker.mask(excerpt.text()), excerpt.truncated
+        return self.masker.mask(self.quotes.without(excerpt.text())), excerpt.truncated
+
+
+def _source(cell: dict[str, Any]) -> str:
+    return _text(cell.get("source", cell.get("input", "")))
 
 
 def _kind(raw: dict[str, Any]) -> str:

@@ -1,7 +1,11 @@
 """The outputs thread: masks what cells printed, displayed and raised, and writes it.
 
 Masking takes longer than appending, so it is not done on the main thread. The thread also finds
-out which packages a cell imported, and looks once more at cells whose output may come late.
+out which packages a cell imported, looks once more at cells whose output may come late, and hands
+on that cells began and ended.
+
+Each waking takes the interpreter from the cell that runs. So the thread waits on its queue, and
+once woken lets more come for a moment and then does it all.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from ipymemory.capture import Captured
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.excerpts import clip, privacy_filter
+from ipymemory.private import Quotes, is_private
 from ipymemory.redaction import Masker, is_secret_name
 from ipymemory.turns import new_id, utc_now
 
@@ -29,11 +35,9 @@ log = logging.getLogger(__name__)
 CLOSE_SECONDS = 0.5
 """What writing the last outputs may take when the kernel ends."""
 
-_QUOTED = "[private]"
-_MOST_QUOTES = 5000
-"""Lines of private cells that are remembered, to leave them out of later tracebacks."""
+BATCH_SECONDS = 0.02
+"""What the thread lets come once it is woken: far less than a person notices."""
 
-_NUMBERED = re.compile(r"^(\s*(?:-+>\s*)?\d*\s*)(\S.*?)\s*$")
 _IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+([^\n#]+)", re.MULTILINE)
 _ROOT = re.compile(r"(?:^|,)\s*([^\W\d]\w*)")
 
@@ -56,16 +60,17 @@ class Outputs:
         settings: Settings,
         masker: Masker,
         write: Callable[[dict[str, Any]], None],
-        namespace: Mapping[str, Any],
+        notify: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._masker = masker
         self._write = write
-        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._notify = notify
+        self._queue: queue.SimpleQueue[Callable[[], None] | str | None] = queue.SimpleQueue()
         self._late: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._thread: threading.Thread | None = None
-        self._quotes: dict[str, None] = {}
+        self._quotes = Quotes()
         self._packages: set[str] = set(sys.stdlib_module_names) | {"ipymemory"}
 
     def start(self) -> None:
@@ -78,6 +83,10 @@ class Outputs:
             thread.start()
             self._thread = thread
             self._queue.put(self._learn_environment)
+
+    def tell(self, word: str) -> None:
+        """Have `notify` called with `word`, once for all that is told in a batch."""
+        self._queue.put(word)
 
     def put(self, turn: Turn) -> None:
         """Have the outputs of a turn written that ended. Never blocks."""
@@ -103,6 +112,12 @@ class Outputs:
         """Remember the lines of a private cell, which a later traceback may quote."""
         self._queue.put(lambda: self._remember(source))
 
+    def keep_secrets(self, sources: list[str]) -> None:
+        """The same for those of `sources` that are private."""
+        for source in sources:
+            if is_private(source):
+                self.keep_secret(source)
+
     def close(self) -> None:
         """Write what waits, late or not, and end the thread; takes `CLOSE_SECONDS` at most."""
         if self._thread is not None:
@@ -111,17 +126,32 @@ class Outputs:
             self._thread = None
 
     def _work(self) -> None:
-        while True:
-            wait = max(0.0, self._late[0][0] - time.monotonic()) if self._late else None
-            try:
-                job = self._queue.get(timeout=wait)
-            except queue.Empty:
-                job = heapq.heappop(self._late)[2]
-            if job is None:
-                for _, _, late in sorted(self._late, key=lambda each: each[:2]):
-                    self._do(late)
-                return
-            self._do(job)
+        going = True
+        while going:
+            batch = self._batch()
+            going = None not in batch
+            for job in batch:
+                if callable(job):
+                    self._do(job)
+            now = time.monotonic() if going else float("inf")
+            while self._late and self._late[0][0] <= now:
+                self._do(heapq.heappop(self._late)[2])
+            for word in dict.fromkeys(each for each in batch if isinstance(each, str)):
+                self._notify(word)
+
+    def _batch(self) -> list[Callable[[], None] | str | None]:
+        """Wait for something to do; return it and what else is there a moment later."""
+        wait = max(0.0, self._late[0][0] - time.monotonic()) if self._late else None
+        try:
+            batch = [self._queue.get(timeout=wait)]
+        except queue.Empty:
+            return []
+        if batch[0] is not None:
+            time.sleep(BATCH_SECONDS)
+        with suppress(queue.Empty):
+            while batch[-1] is not None:
+                batch.append(self._queue.get_nowait())
+        return batch
 
     def _do(self, job: Callable[[], None]) -> None:
         try:
@@ -176,7 +206,7 @@ class Outputs:
         return {"outputs": outputs, "error": error}
 
     def _clean(self, kind: Any, text: str, mime: Any, level: str) -> str:
-        text = self._masker.mask(self._unquoted(text))
+        text = self._masker.mask(self._quotes.without(text))
         return text if level == "all" else privacy_filter(kind, text, mime, level)
 
     def _masked_name(self, name: dict[str, Any]) -> dict[str, Any]:
@@ -193,23 +223,7 @@ class Outputs:
     def _remember(self, source: str) -> None:
         # Learned, not kept: a password assigned in a private cell is masked wherever it shows.
         self._masker.mask_source(source)
-        for line in source.splitlines():
-            text = line.strip()
-            if len(text) > 3:
-                self._quotes[text] = None
-        while len(self._quotes) > _MOST_QUOTES:
-            del self._quotes[next(iter(self._quotes))]
-
-    def _unquoted(self, text: str) -> str:
-        """Return `text` without the lines of private cells that a traceback quotes."""
-        if not self._quotes or not text:
-            return text
-        lines = text.split("\n")
-        for at, line in enumerate(lines):
-            found = _NUMBERED.match(line)
-            if found is not None and found[2] in self._quotes:
-                lines[at] = found[1] + _QUOTED
-        return "\n".join(lines)
+        self._quotes.add(source)
 
     def _imported(self, source: str) -> dict[str, str]:
         """Return versions of packages that the source names and that were not told before."""

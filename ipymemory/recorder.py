@@ -27,6 +27,7 @@ from ipymemory.errors import IpymemoryError
 from ipymemory.excerpts import clip
 from ipymemory.names import Names
 from ipymemory.outputs import Outputs
+from ipymemory.private import is_private
 from ipymemory.redaction import Masker, is_secret_name
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
@@ -43,7 +44,6 @@ _HISTORY_SEEN = "_ipymemory_history"
 """Where the shell keeps how many of its cells an earlier recorder knew: what it recorded is on
 record, and what it did not, while it was paused, must not be."""
 
-_OFF = re.compile(r"\s*(?:%%private\b|#\s*ipymemory:\s*off\b)", re.IGNORECASE)
 _OURS = re.compile(
     r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|#)[^\n]*)?\s*", re.IGNORECASE
 )
@@ -104,7 +104,7 @@ class Recorder:
         kernel = getattr(shell, "kernel", None)
         self._tap = KernelTap(kernel, self._find, self._idle) if kernel is not None else None
         self._tee = TerminalTee()
-        self._outputs = Outputs(settings, masker, self._written, shell.user_ns)
+        self._outputs = Outputs(settings, masker, self._written, notify)
 
     def install(self) -> None:
         """Record from the next cell on."""
@@ -138,6 +138,17 @@ class Recorder:
         self._turns.clear()
         self._outputs.close()
 
+    def begin(self, current: str = "") -> TranscriptWriter:
+        """Claim the session, if that is not done yet; `current` is the cell about to run.
+
+        Raises `IpymemoryError` when nothing can be written.
+        """
+        if self._writer is None:
+            self._writer = self._begin()
+            self._outputs.start()
+            self._enter_history(current)
+        return self._writer
+
     def pause(self) -> None:
         """Record nothing from the next cell on."""
         if not self.paused:
@@ -158,6 +169,8 @@ class Recorder:
                 return
             if self.paused:
                 self._unseen = True
+                if is_private(info.raw_cell):
+                    self._outputs.keep_secret(info.raw_cell)
             else:
                 self._cell_begins(info)
         except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
@@ -185,13 +198,10 @@ class Recorder:
             # What a cell bound that is not recorded must not come up as bound by this one.
             self._names.start(self._shell.user_ns)
             self._unseen = False
-        if self._writer is None:
-            self._writer = self._begin()
-            self._outputs.start()
-            self._enter_history(typed)
+        writer = self.begin(typed)
         turning = Turning(key, typed, self._settings.capture.output_chars)
         turning.source = self._masked_source(typed)
-        self._writer.append(
+        writer.append(
             {
                 "type": "cell",
                 "id": turning.id,
@@ -207,11 +217,11 @@ class Recorder:
         self._turns[key] = turning
         if self._tap is None:
             self._tee.begin(turning.captured)
-        self._notify("begin")
+        self._outputs.tell("begin")
 
     def _passed_over(self, typed: str) -> bool:
         """Return whether the cell is not to be recorded."""
-        if _OFF.match(typed):
+        if is_private(typed):
             self._outputs.keep_secret(typed)
             return True
         return _ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
@@ -228,10 +238,7 @@ class Recorder:
             self._tee.end()
         turning.ended = True
         duration = (time.perf_counter() - turning.started) * 1000
-        namespace = self._shell.user_ns
-        found = self._names.bound(turning.typed, namespace)
-        turning.names = [each.as_dict() for each in found]
-        self._learn(turning.typed, (each.name for each in found))
+        self._look_at_names(turning)
         turning.typed = ""
         status, error = _outcome(result, turning.captured)
         line = {
@@ -242,13 +249,23 @@ class Recorder:
             "duration_ms": round(duration, 3),
         }
         if error:
-            line["error"] = error
+            line["error"] = self._masker.mask(error[:200])
         if self._writer is not None:
             self._writer.append(line)
-        self._notify("end")
+        self._outputs.tell("end")
         if self._tap is None or key is None:
             self._turns.pop(key, None)
             self._outputs.put(turning)
+
+    def _look_at_names(self, turning: Turning) -> None:
+        """Note what the cell bound; whatever goes wrong, the end of the cell is written."""
+        try:
+            found = self._names.bound(turning.typed, self._shell.user_ns)
+            turning.names = [each.as_dict() for each in found]
+            self._learn(turning.typed, (each.name for each in found))
+        except BaseException:
+            # Also a SystemExit: a property that looks like a frame's may be anybody's.
+            log.exception("the names that a cell bound were not noted")
 
     def _key(self) -> str | None:
         """Return the id of the request that runs; None where there are no requests."""
@@ -273,6 +290,7 @@ class Recorder:
     def _enter_history(self, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
         found = self._history()
+        self._outputs.keep_secrets(found)
         seen = getattr(self._shell, _HISTORY_SEEN, 1)
         # Newer versions have stored the cell that is about to run, older ones have not.
         last = len(found) - (1 if found and found[-1] == current else 0)
@@ -280,7 +298,7 @@ class Recorder:
             source = found[count]
             if count in self._paused_cells:
                 continue
-            if source.strip() and not _OFF.match(source) and not _ours(source):
+            if source.strip() and not is_private(source) and not _ours(source):
                 assert self._writer is not None
                 self._writer.append(
                     {
@@ -300,10 +318,14 @@ class Recorder:
         return list(getattr(self._shell.history_manager, "input_hist_raw", ()))
 
     def _failed(self, error: BaseException) -> None:
-        """Remember why nothing is recorded; the cell goes on."""
-        self._retry_at = time.monotonic() + RETRY_SECONDS
+        """Remember why nothing is recorded, and when the disk is tried again.
+
+        Anything but a failed write costs one cell and no more.
+        """
         told = str(error) if isinstance(error, IpymemoryError) else ""
-        self.reason = told or f"Recording failed ({type(error).__name__}); the log has the details."
+        if told:
+            self.reason = told
+            self._retry_at = time.monotonic() + RETRY_SECONDS
         with suppress(BaseException):
             log.warning("a cell was not recorded", exc_info=None if told else error)
 

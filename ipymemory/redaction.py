@@ -118,9 +118,13 @@ class Masker:
 
     def _mask(self, text: str, *, code: bool) -> str:
         masked, marks = _masked(text, code=code, learned=tuple(self._learned))
+        known = len(self._learned)
         for mark in marks:
             if mark.named and mark.end - mark.start <= 500:
                 self.learn(text[mark.start : mark.end])
+        if len(self._learned) > known:
+            # What was learned just now may stand elsewhere in the same text.
+            masked, _ = _masked(text, code=code, learned=tuple(self._learned))
         return masked
 
 

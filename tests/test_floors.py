@@ -23,7 +23,7 @@ PACKAGE = TOP / "ipymemory"
 
 FLOORS = {
     0: "errors turns events gates markdown redaction excerpts config config_files files processes "
-    "lines held images gitfiles",
+    "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside",
     2: "agent",

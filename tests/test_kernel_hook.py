@@ -20,10 +20,20 @@ def ipython_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def gone(folder: Path) -> Path:
+    """Return a folder that hides the package, wherever it is installed, as if it were gone."""
+    place = folder / "gone" / "ipymemory"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'ipymemory'\", name='ipymemory')"
+    )
+    return place.parent
+
+
 def ipython(folder: Path, code: str, *, package: bool = True) -> str:
     """Run `code` in a real IPython of the folder's profile; return all that it printed."""
     env = {**os.environ, "IPYTHONDIR": str(folder), "IPYMEMORY_HOME": str(folder / "home")}
-    env["PYTHONPATH"] = str(Path(__file__).parent.parent) if package else ""
+    env["PYTHONPATH"] = str(Path(__file__).parent.parent if package else gone(folder))
     run = subprocess.run(
         [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", code],
         env=env,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -396,14 +395,11 @@ def test_two_kernels_on_one_notebook_have_two_sessions(new_kernel: Callable[...,
     one, two = new_kernel(), new_kernel()
     for kernel in (one, two):
         kernel.run("%load_ext ipymemory")
-    threads = [
-        threading.Thread(target=kernel.run, args=(f"which = {name!r}",))
-        for kernel, name in ((one, "one"), (two, "two"))
+    asked = [
+        (kernel, kernel.send(f"which = {name!r}")) for kernel, name in ((one, "one"), (two, "two"))
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for kernel, request in asked:
+        kernel.collect(request)
     eventually(lambda: len(one.sessions) == 2, "each has its own")
     sources = sorted(str([c["source"] for c in one.cells(i)]) for i in (0, 1))
     assert sources == ["[\"which = 'one'\"]", "[\"which = 'two'\"]"]
@@ -443,3 +439,67 @@ def test_a_full_disk_costs_the_recording_only(kernel: Kernel) -> None:
     )
     data = (kernel.sessions[0] / "transcript.jsonl").read_bytes()
     assert b"before = 1" in data
+
+
+@pytest.mark.spec("L2", "L3")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "seen = []\nclass Proxy:\n    @property\n    def __class__(self):\n"
+        "        seen.append(1)\n        raise RuntimeError('class')\np = Proxy()",
+        "seen = []\nclass Meta(type):\n    def __eq__(self, other):\n"
+        "        seen.append(1)\n        raise RuntimeError('eq')\n    __hash__ = type.__hash__\n"
+        "class Odd(metaclass=Meta): pass\np = Odd()",
+        "seen = []\nclass Frame:\n    __module__ = 'pandas.fake'\n    @property\n"
+        "    def shape(self):\n        raise SystemExit\np = Frame()",
+    ],
+    ids=["class", "metaclass", "shape"],
+)
+def test_an_object_with_a_mind_of_its_own_costs_nothing(shared: Kernel, source: str) -> None:
+    _, cell = recorded(shared, source)
+    assert cell["lines"] == ["cell", "end", "outputs"]
+    assert shared.run("seen").text == "[]\n"
+    assert shared.recorded("seen")["status"] == "ok"
+
+
+@pytest.mark.spec("L7")
+def test_private_cells_that_nobody_recorded_are_not_quoted_either(
+    new_kernel: Callable[..., Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.run("# ipymemory: off\ndef early(): hidden = 'EARLY'; return 1/0")
+    kernel.run("%load_ext ipymemory")
+    recorded(kernel, "early()")
+    kernel.run("%memory pause")
+    kernel.run("%%private\ndef paused(): hidden = 'PAUSED'; return 1/0")
+    kernel.run("%memory resume-recording")
+    recorded(kernel, "paused()")
+    kernel.run("%%time\n%%private\nnested = 'NESTED'")
+    recorded(kernel, "'after'")
+    kernel.run("%memory notes --now")
+    for path in kernel.home.rglob("*"):
+        if path.is_file():
+            text = path.read_text("utf-8", "replace")
+            assert not [mark for mark in ("EARLY", "PAUSED", "NESTED") if mark in text], path
+
+
+@pytest.mark.spec("L13", "L2")
+def test_a_module_beside_the_notebook_is_not_taken_for_ours(
+    tmp_path: Path, new_kernel: Callable[..., Kernel]
+) -> None:
+    (tmp_path / "work").mkdir()
+    for name in ("filelock", "psutil", "traitlets_config"):
+        (tmp_path / "work" / f"{name}.py").write_text(f"print('the own {name} runs')")
+    kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    ran, _ = recorded(kernel, "x = 1")
+    assert ran.messages == []
+    assert "own filelock" in kernel.run("import filelock").text
+    assert kernel.run("%memory history").reply["status"] == "ok"
+    eventually(lambda: "x = 1" in kernel.notes(), "the notes are there")
+
+
+def test_notes_can_be_asked_for_right_after_a_reload(kernel: Kernel) -> None:
+    recorded(kernel, "before_reload = 1")
+    kernel.run("%reload_ext ipymemory")
+    assert "before_reload" in kernel.run("%memory notes --now").markdown

@@ -135,6 +135,10 @@ def _remove(place: Place, plan: _Plan) -> None:
 
 def _take_away(path: Path) -> None:
     """Remove a folder; under another name first, so that no half of it is met as the whole."""
+    if path.is_symlink():
+        # What it points to is not ours.
+        path.unlink()
+        return
     if not path.is_dir():
         return
     gone = path.with_name(f".gone-{new_id()}")

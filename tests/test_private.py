@@ -1,0 +1,96 @@
+"""Which cells are private, whatever stands above the mark, and what a text quotes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ipymemory import notebooks
+from ipymemory.private import QUOTED, Quotes, is_private
+
+PRIVATE = (
+    "%%private\nx = 1",
+    "%%private",
+    "\n\n%%private\nx = 1",
+    "  %%private\nx = 1",
+    "# a note\n%%private\nx = 1",
+    "%%time\n%%private\nx = 1",
+    "%%capture out\n%%private\nx = 1",
+    "# ipymemory: off\nx = 1",
+    "#ipymemory:off",
+    "## ipymemory: off\nx = 1",
+    "# IPYMEMORY : OFF\nx = 1",
+    "# hello\n\n# ipymemory: off\nx = 1",
+    "\ufeff# ipymemory: off\nx = 1",
+)
+RECORDED = (
+    "",
+    "x = 1",
+    "x = 1\n%%private",
+    "x = 1  # ipymemory: off",
+    "print('%%private')",
+    "# ipymemory: on\nx = 1",
+    "# ipymemory is loaded\nx = 1",
+    "%%privately\nx = 1",
+    "'''\n%%private\n'''",
+)
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("source", PRIVATE)
+def test_a_private_cell_is_known(source: str) -> None:
+    assert is_private(source)
+
+
+@pytest.mark.parametrize("source", RECORDED)
+def test_any_other_is_recorded(source: str) -> None:
+    assert not is_private(source)
+
+
+@pytest.mark.spec("L7")
+def test_what_is_quoted_is_left_out() -> None:
+    quotes = Quotes()
+    quotes.add_all(["%%private\nsalary = read(4711)\nx", "open = 1"])
+    text = (
+        "----> 2 salary = read(4711)\n      3 open = 1\n"
+        "    salary = read(4711)\nsalary = read(4712)"
+    )
+    assert quotes.without(text).split("\n") == [
+        f"----> 2 {QUOTED}",
+        "      3 open = 1",
+        f"    {QUOTED}",
+        "salary = read(4712)",
+    ]
+
+
+@pytest.mark.spec("L7")
+def test_private_cells_of_a_notebook_file_are_not_read(tmp_path: Path) -> None:
+    def code(source: str, outputs: list[object]) -> dict[str, object]:
+        return {
+            "cell_type": "code", "source": source, "outputs": outputs, "execution_count": 1,
+            "metadata": {},
+        }  # fmt: skip
+
+    def printed(text: str) -> dict[str, object]:
+        return {"output_type": "stream", "name": "stdout", "text": text}
+
+    failed = {
+        "output_type": "error", "ename": "ValueError", "evalue": "no",
+        "traceback": ["Cell In[1], line 2", "----> 2 launch = 'codes 0000'", "ValueError: no"],
+    }  # fmt: skip
+    path = tmp_path / "n.ipynb"
+    cells = [
+        code("# ipymemory: off\nlaunch = 'codes 0000'\nprint(launch)", [printed("codes 0000")]),
+        code("%%private\nsalary = 99000\nsalary", [printed("99000")]),
+        code("go()", [failed]),
+    ]
+    path.write_text(
+        json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
+    )
+    told = str(notebooks.read(path).entries)
+    assert "go()" in told
+    assert QUOTED in told
+    for secret in ("0000", "99000", "salary"):
+        assert secret not in told
