@@ -50,6 +50,8 @@ class Turn(Protocol):
     captured: Captured
     names: list[dict[str, Any]]
     late_until: float
+    prompt: int | None
+    """The number of the terminal's prompt; in a kernel None, for a result is a message there."""
 
 
 class Outputs:
@@ -163,7 +165,7 @@ class Outputs:
 
     def _turn(self, turn: Turn, captured: Captured) -> None:
         names = [self._masked_name(each) for each in turn.names]
-        self._line({"id": turn.id, **self._told(captured), "names": names})
+        self._line({"id": turn.id, **self._told(captured, turn.prompt), "names": names})
         packages = self._imported(turn.source)
         if packages:
             self._write(
@@ -179,8 +181,11 @@ class Outputs:
     def _line(self, fields: dict[str, Any]) -> None:
         self._write({"type": "outputs", **fields})
 
-    def _told(self, captured: Captured) -> dict[str, Any]:
-        """Return outputs and error of a cell, masked, filtered and bounded."""
+    def _told(self, captured: Captured, count: int | None = None) -> dict[str, Any]:
+        """Return outputs and error of a cell, masked, filtered and bounded.
+
+        `count` is that of a terminal's cell, whose result came as text.
+        """
         level = self._settings.privacy.outputs
         room = self._settings.capture.outputs_bytes
         error = None
@@ -192,7 +197,8 @@ class Outputs:
                 error["traceback"] = self._clean("error", traceback, (), level)
                 room -= sum(len(each.encode("utf-8", "replace")) for each in error.values())
         outputs = []
-        for piece in captured.pieces():
+        pieces = captured.pieces()
+        for piece in with_result(pieces, count) if count is not None else pieces:
             if level == "none":
                 break
             text = self._clean(piece["kind"], piece["text"], piece["mime"], level)
@@ -243,6 +249,23 @@ class Outputs:
         for name, value in os.environ.items():
             if is_secret_name(name):
                 self._masker.learn(value)
+
+
+def with_result(pieces: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return a terminal's `pieces` with what stands behind ``Out[3]:`` as the result it is."""
+    prompt = re.compile(rf"(?:^|\n)Out\[{count}\]: ?\n?")
+    found = []
+    for piece in pieces:
+        places = list(prompt.finditer(piece["text"])) if piece["kind"] == "stream" else []
+        if not places:
+            found.append(piece)
+            continue
+        printed = piece["text"][: places[-1].start()]
+        if printed:
+            found.append({**piece, "text": f"{printed}\n"})
+        result = piece["text"][places[-1].end() :].rstrip("\n")
+        found.append({**piece, "kind": "result", "text": result, "mime": ["text/plain"]})
+    return found
 
 
 def _version(root: str) -> str:

@@ -52,8 +52,18 @@ _OURS = re.compile(
 class Turning:
     """A cell from its beginning to its last output."""
 
-    __slots__ = ("captured", "ended", "id", "key", "late_until", "names", "source", "started",
-                 "typed")  # fmt: skip
+    __slots__ = (
+        "captured",
+        "ended",
+        "id",
+        "key",
+        "late_until",
+        "names",
+        "prompt",
+        "source",
+        "started",
+        "typed",
+    )  # fmt: skip
 
     def __init__(self, key: str | None, typed: str, chars: int) -> None:
         self.id = new_id()
@@ -65,6 +75,7 @@ class Turning:
         self.names: list[dict[str, Any]] = []
         self.ended = False
         self.late_until = 0.0
+        self.prompt: int | None = None
         self.started = time.perf_counter()
 
 
@@ -237,6 +248,8 @@ class Recorder:
         if self._tap is None:
             self._tee.end()
         turning.ended = True
+        if self._tap is None:
+            turning.prompt = getattr(result, "execution_count", None)
         duration = (time.perf_counter() - turning.started) * 1000
         self._look_at_names(turning)
         turning.typed = ""
