@@ -272,7 +272,7 @@ def test_what_is_past_its_days_goes_when_a_worker_starts(recorded: Recorded, hom
         worker.hello()
         until(lambda: "expired" in recorded.project.properties(), "a look at what is old")
         assert not other.folder.path.exists()
-        assert other.folder.id in worker.log
+        until(lambda: other.folder.id in worker.log, "what went, in the log")
         assert worker.ask("ping")["ok"]
 
 
