@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from types import ModuleType
+from itertools import chain, islice
+from types import FunctionType, ModuleType
 from typing import Any
 
 MOST_SOURCE = 16 * 1024
@@ -23,10 +23,10 @@ _MOST_NEW = 200
 _BINDS = re.compile(
     r"^[ \t]*(?:(?P<targets>\*?\w+(?:[ \t]*,[ \t]*\*?\w+)*,?)[ \t]*(?::[^=\n]+)?"
     r"(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)"
-    r"|(?:async[ \t]+)?(?:(?:def|class|for)\b(?P<rest>[^\n]*)|with\b(?P<held>[^\n]*)))"
-    r"|\b(?P<walrus>\w+)[ \t]*:=",
+    r"|(?:async[ \t]+)?(?:(?:def|class|for)\b(?P<rest>[^\n]*)|with\b(?P<held>[^\n]*)))",
     re.MULTILINE,
 )
+_WALRUS = re.compile(r"\b([^\W\d]\w*)[ \t]*:=")
 _CHAIN = re.compile(r"(?<=[=])[ \t]*(\w+)[ \t]*(?==(?!=))")
 _WORD = re.compile(r"[^\W\d]\w*")
 _AS = re.compile(r"\bas[ \t]+([^\W\d]\w*)")
@@ -38,7 +38,15 @@ _SHAPED = frozenset(
         "pyarrow", "cupy", "modin", "geopandas", "dask",
     )
 )  # fmt: skip
-_SIZED: tuple[type, ...] = (list, tuple, dict, set, frozenset, str, bytes, bytearray)
+_SIZED = frozenset(["list", "tuple", "dict", "set", "frozenset", "str", "bytes", "bytearray"])
+_PLAIN = {
+    id(each): each.__name__
+    for each in (
+        list, tuple, dict, set, frozenset, str, bytes, bytearray, int, float, bool, complex,
+        type(None), FunctionType, type,
+    )
+}  # fmt: skip
+"""Builtin types by identity: comparing a type may run a metaclass of the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +82,34 @@ class Names:
 
     def bound(self, source: str, namespace: dict[str, Any]) -> list[Snapshot]:
         """Return the names that a cell with this source bound, in order, at most `most`."""
-        names = dict.fromkeys(self._written(source))
-        names.update(dict.fromkeys(self._new(namespace)))
+        seen = set()
         found: list[Snapshot] = []
-        for name in names:
+        # Before the limit can end the loop: what is new now must not be new to the next cell.
+        new = self._new(namespace)
+        for name in chain(self._written(source), new):
             if len(found) >= self._most:
                 break
-            if name.startswith("_") or name not in namespace:
+            if name in seen or name.startswith("_") or name not in namespace:
                 continue
+            seen.add(name)
             value = namespace[name]
-            # Not isinstance: an object may answer for its class with code of its own.
-            if not any(
-                each is ModuleType for each in type.__dict__["__mro__"].__get__(type(value))
-            ):
+            if not _is_module(value):
                 found.append(snapshot(name, value, self._columns))
         return found
 
     def _written(self, source: str) -> Iterator[str]:
         text = source[:MOST_SOURCE]
+        if ":=" in text:
+            yield from _WALRUS.findall(text)
         for match in _BINDS.finditer(text):
-            targets, rest, walrus = match["targets"], match["rest"], match["walrus"]
+            targets, rest = match["targets"], match["rest"]
             if targets:
                 yield from _WORD.findall(targets)
-                # x = y = 0: the rest of the line, seen from its first "=".
                 end = text.find("\n", match.end())
-                yield from _CHAIN.findall(text[match.end() - 1 : end if end >= 0 else None])
-            elif walrus:
-                yield walrus
+                end = end if end >= 0 else len(text)
+                if text.find("=", match.end(), end) >= 0:
+                    # x = y = 0: the rest of the line, seen from its first "=".
+                    yield from _CHAIN.findall(text[match.end() - 1 : end])
             elif rest:
                 for groups in _BOUND_IN.findall(rest):
                     yield from filter(None, groups)
@@ -122,13 +131,23 @@ class Names:
         return [name for name in reversed(new) if isinstance(name, str)]
 
 
+def _is_module(value: object) -> bool:
+    kind = type(value)
+    if id(kind) in _PLAIN:
+        return False
+    # Not isinstance: an object may answer for its class with code of its own.
+    return any(each is ModuleType for each in type.__dict__["__mro__"].__get__(kind))
+
+
 def snapshot(name: str, value: object, columns: int) -> Snapshot:
     """Return type, shape and columns of `value`. Runs no code of the user's."""
     kind = type(value)
+    plain = _PLAIN.get(id(kind))
+    if plain is not None:
+        sized = plain in _SIZED
+        return Snapshot(name, plain, f"{len(value):,}" if sized else "", ())  # type: ignore[arg-type]
     # As the class itself has it: an instance or a metaclass may answer with code of its own.
     label = str(type.__dict__["__name__"].__get__(kind))
-    if any(kind is each for each in _SIZED):
-        return Snapshot(name, label, f"{len(value):,}", ())  # type: ignore[arg-type]
     module = type.__dict__["__module__"].__get__(kind)
     if not isinstance(module, str) or module.partition(".")[0] not in _SHAPED:
         return Snapshot(name, label, "", ())

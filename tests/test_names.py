@@ -39,3 +39,12 @@ def test_a_new_name_counts_however_it_came() -> None:
     namespace["made_by_exec"] = [1, 2]
     (found,) = names.bound("exec(text)", namespace)
     assert (found.name, found.type, found.shape) == ("made_by_exec", "list", "2")
+
+
+def test_what_went_over_the_limit_is_not_taken_for_the_next_cells() -> None:
+    namespace: dict[str, object] = {}
+    names = Names(2, 50)
+    names.start(namespace)
+    namespace.update({"a": 1, "b": 2, "c": 3})
+    assert [each.name for each in names.bound("a, b, c = 1, 2, 3", namespace)] == ["a", "b"]
+    assert names.bound("pass", namespace) == []
