@@ -74,7 +74,9 @@ class History:
                 )
         if not found:
             which = f"no run {run_id[:40]}" if run_id else "nothing an engine wrote"
-            raise HistoryError(f"There is {which} in {self.folder}; see the list of the history.")
+            raise HistoryError(
+                f"There is {which} in {self.folder}. The command history lists them."
+            )
         return found[0]
 
     def diff(self, run_id: str | None = None) -> str:
@@ -117,7 +119,7 @@ class History:
             if changed and not force:
                 raise ChangedSince(
                     f"{changed[0].path} has changed since run {entry.id} wrote it, so it was left "
-                    "alone. Compare the three versions; undo with force if it may be replaced.",
+                    "alone.",
                     tuple(changed),
                 )
             # Every image is read before the first file changes.

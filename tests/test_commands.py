@@ -517,6 +517,21 @@ def test_purge_leaves_what_another_kernel_records(project: Project) -> None:
         kernel.communicate(b"\n")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_purge_takes_a_link_away_and_not_what_it_points_to(
+    project: Project, tmp_path: Path
+) -> None:
+    own = session(project, "a.ipynb")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious.txt").write_text("mine")
+    (project.sessions / "linked").symlink_to(elsewhere)
+    call(place(project), "purge project --yes")
+    assert not own.path.exists()
+    assert not (project.sessions / "linked").exists()
+    assert (elsewhere / "precious.txt").read_text() == "mine"
+
+
 def test_purge_by_age_takes_only_the_old(project: Project) -> None:
     old, new = session(project, "old.ipynb"), session(project, "new.ipynb")
     os.utime(old.transcript, (1, 1))

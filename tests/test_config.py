@@ -96,3 +96,10 @@ def test_config_files_are_merged_and_a_broken_one_is_said(tmp_path: Path) -> Non
     assert len(failed) == 1
     assert str(tmp_path / "c.py") in failed[0]
     assert "SyntaxError" in failed[0]
+
+
+@pytest.mark.spec("L7")
+def test_a_mistyped_privacy_does_not_fall_open() -> None:
+    settings, refused = Settings.read(Config({"Privacy": {"outputs": "no-tabels"}}))
+    assert settings.privacy.outputs == "none"
+    assert "none is used" in refused[0]

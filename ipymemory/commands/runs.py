@@ -65,7 +65,12 @@ def _undo(place: Place, arguments: Arguments) -> Page:
         files = history.undo(entry.id)
     except ChangedSince as error:
         if not arguments["force"] and not _agreed(place, error):
-            raise
+            run = entry.id[:SHORT]
+            raise ChangedSince(
+                f"{error} {place.prefix}diff {run} shows what the run changed; "
+                f"{place.prefix}undo {run} --force puts back what was there before it.",
+                error.versions,
+            ) from None
         files = history.undo(entry.id, force=True)
     names = ", ".join(str(path) for path in files) or "no file, since all held that already"
     return Page(
