@@ -653,3 +653,14 @@ def test_a_persons_own_header_that_ends_like_ours_does_not_confuse_the_edit() ->
 
 def test_a_file_without_sections_gets_no_edits() -> None:
     assert complete(material(penguins(), "my own words\n")) == []
+
+
+def test_older_open_errors_are_named_too() -> None:
+    session = Session()
+    for name in ("one", "two", "three", "four", "five"):
+        session.cell(
+            f"open('{name}.csv')", error=("FileNotFoundError", name, f"open('{name}.csv')")
+        )
+    state = markdown.section(notes(session), "Current State")
+    assert state is not None
+    assert "- Open too: [2], [1]" in state.body

@@ -58,6 +58,9 @@ def _state(story: Story, words: Words) -> Lines:
     recent = [each for each in open_errors if len(story.steps) - each.index <= _RECENT]
     for trouble in reversed(recent[-3:]):
         lines.append(Line(f"- Open: {_error(trouble).removesuffix('; open')}", 9))
+    if len(recent) > 3:
+        labels = ", ".join(each.step.label for each in reversed(recent[:-3][-12:]))
+        lines.append(Line(f"- Open too: {labels}", 9))
     if last.turn.status == "running":
         lines.append(Line(f"- Running, {last.label}: {_source(last)}", 9))
     for index in range(len(story.steps) - 1, -1, -1):
