@@ -1,4 +1,6 @@
-"""Which cells are private, and how a text is freed of what it quotes of them.
+"""Which cells are not recorded, and how a text is freed of what it quotes of private ones.
+
+A cell that holds nothing but our own magics is no turn.
 
 A cell is private that begins with ``%%private`` or with a comment ``# ipymemory: off``. What may
 stand above that line changes nothing for the person who wrote it: blank lines, other comments,
@@ -18,6 +20,9 @@ MOST = 5000
 
 _MARK = re.compile(r"[ \t]*(?:%%private\b|#+[ \t]*ipymemory[ \t]*:[ \t]*off\b)", re.IGNORECASE)
 _ABOVE = re.compile(r"\s*(?:#.*|%%.*)?")
+_OURS = re.compile(
+    r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|#)[^\n]*)?\s*", re.IGNORECASE
+)
 _NUMBERED = re.compile(r"^(\s*(?:-+>\s*)?\d*\s*)(\S.*?)\s*$")
 
 
@@ -31,6 +36,17 @@ def is_private(source: str) -> bool:
         if not _ABOVE.fullmatch(line):
             return False
     return False
+
+
+def is_ours(source: str) -> bool:
+    """Return whether a cell holds nothing but our own magics and comments."""
+    stripped = source.lstrip()
+    if stripped.startswith("%%ask"):
+        return True
+    if not stripped.startswith(("%", "#")) or len(source) > 2000:
+        return False
+    lines = source.splitlines()
+    return any("%" in each for each in lines) and all(_OURS.fullmatch(each) for each in lines)
 
 
 class Quotes:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,7 +26,7 @@ from ipymemory.errors import IpymemoryError
 from ipymemory.excerpts import clip
 from ipymemory.names import Names
 from ipymemory.outputs import Outputs
-from ipymemory.private import is_private
+from ipymemory.private import is_ours, is_private
 from ipymemory.redaction import Masker, is_secret_name
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
@@ -43,10 +42,6 @@ HISTORY = 200
 _HISTORY_SEEN = "_ipymemory_history"
 """Where the shell keeps how many of its cells an earlier recorder knew: what it recorded is on
 record, and what it did not, while it was paused, must not be."""
-
-_OURS = re.compile(
-    r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|#)[^\n]*)?\s*", re.IGNORECASE
-)
 
 
 class Turning:
@@ -235,7 +230,7 @@ class Recorder:
         if is_private(typed):
             self._outputs.keep_secret(typed)
             return True
-        return _ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
+        return is_ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
 
     def _cell_ended(self, result: Any) -> None:
         key = self._key()
@@ -311,7 +306,7 @@ class Recorder:
             source = found[count]
             if count in self._paused_cells:
                 continue
-            if source.strip() and not is_private(source) and not _ours(source):
+            if source.strip() and not is_private(source) and not is_ours(source):
                 assert self._writer is not None
                 self._writer.append(
                     {
@@ -368,17 +363,6 @@ class Recorder:
         if self._writer is not None:
             self._writer.append(line)
             self._notify("outputs")
-
-
-def _ours(source: str) -> bool:
-    """Return whether a cell holds nothing but our own magics and comments."""
-    stripped = source.lstrip()
-    if stripped.startswith("%%ask"):
-        return True
-    if not stripped.startswith(("%", "#")) or len(source) > 2000:
-        return False
-    lines = source.splitlines()
-    return any("%" in each for each in lines) and all(_OURS.fullmatch(each) for each in lines)
 
 
 def _outcome(result: Any, captured: Captured) -> tuple[str, str]:

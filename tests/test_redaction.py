@@ -337,7 +337,7 @@ spring.datasource.password={word}
 <password>{word}</password>
 <apiKey>{short}</apiKey>
 machine x.org login bob password {word}
-//registry.npmjs.org/:_authToken={short}
+//registry.example.org/:_authToken={short}
 Authorization: Bearer {short}
 > Authorization: Basic {basic}
 Authorization: token {short}
