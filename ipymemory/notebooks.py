@@ -18,7 +18,7 @@ from typing import Any
 
 from ipymemory import excerpts
 from ipymemory.errors import NotebookError
-from ipymemory.private import Quotes, is_private
+from ipymemory.private import Quotes, is_ours, is_private
 from ipymemory.redaction import Masker
 from ipymemory.turns import CellError, Entry, Output, OutputKind, Prose, Status, Turn
 
@@ -159,10 +159,10 @@ class _Reader:
         self.quotes = Quotes()
 
     def entry(self, cell: dict[str, Any], position: int) -> Entry | None:
-        """Return a cell as an entry, or None for a raw, empty, private or broken one."""
+        """Return a cell as an entry, or None for one that is raw, empty, private, ours or broken."""
         kind = cell.get("cell_type")
         source = _source(cell)
-        if not source.strip() or (kind == "code" and is_private(source)):
+        if not source.strip() or (kind == "code" and (is_private(source) or is_ours(source))):
             return None
         id, cell_id = f"cell {position}", cell.get("id")
         cell_id = cell_id if isinstance(cell_id, str) else None

@@ -85,6 +85,7 @@ def test_private_cells_of_a_notebook_file_are_not_read(tmp_path: Path) -> None:
         code("# ipymemory: off\nlaunch = 'codes 0000'\nprint(launch)", [printed("codes 0000")]),
         code("%%private\nsalary = 99000\nsalary", [printed("99000")]),
         code("go()", [failed]),
+        code("%memory notes", [printed("# Session Title of ours")]),
     ]
     path.write_text(
         json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
@@ -92,5 +93,5 @@ def test_private_cells_of_a_notebook_file_are_not_read(tmp_path: Path) -> None:
     told = str(notebooks.read(path).entries)
     assert "go()" in told
     assert QUOTED in told
-    for secret in ("0000", "99000", "salary"):
+    for secret in ("0000", "99000", "salary", "%memory", "of ours"):
         assert secret not in told
