@@ -159,7 +159,7 @@ class _Reader:
         self.quotes = Quotes()
 
     def entry(self, cell: dict[str, Any], position: int) -> Entry | None:
-        """Return a cell as an entry, or None for one that is raw, empty, private, ours or broken."""
+        """Return a cell as an entry; None for a raw, empty, private, own or broken one."""
         kind = cell.get("cell_type")
         source = _source(cell)
         if not source.strip() or (kind == "code" and (is_private(source) or is_ours(source))):
