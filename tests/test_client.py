@@ -38,6 +38,8 @@ from ipymemory.restarts import (
     Suspicion,
 )
 
+pytestmark = pytest.mark.worker
+
 TESTS = Path(__file__).parent
 TOP = TESTS.parent
 

@@ -19,6 +19,8 @@ from workers import SLOW, Piped, faulty
 from ipymemory import lines, sessions
 from ipymemory.pipes import MOST_LINE, End, Outlet, Splitter, decode
 
+pytestmark = pytest.mark.worker
+
 
 @pytest.fixture
 def recorded(home: Path, tmp_path: Path) -> Recorded:
