@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
+from pathlib import Path
 
 from ipymemory import sessions
 from ipymemory.commands.amounts import counted
@@ -24,13 +26,26 @@ def line(project: Project, identity: Identity, now: datetime) -> str:
     found = sessions.find(project, identity, now)
     if found.folder is not None:
         what = "notebook" if identity.notebook or not identity.terminal else "terminal"
-        name = title(found.folder)
+        name, still_open = title_and_open_error(found.folder)
         parts.append(f"This {what} was here before{f': {name}' if name else ''}.")
+        if still_open:
+            parts.append(f"Still open: {still_open}.")
         if found.restarted:
             parts.append("No variable of its last kernel is left.")
         if found.died_in is not None:
             parts.append(f"That kernel died while this cell was running: {_first(found.died_in)}")
+    if not _can_be_written(project.home):
+        parts.append(
+            f"Nothing will be recorded, since {project.home} cannot be written: mend its "
+            "permissions, or set IPYMEMORY_HOME to another folder."
+        )
     return " ".join(parts)
+
+
+def _can_be_written(home: Path) -> bool:
+    """Return whether the home folder, or the nearest one above that is there, takes files."""
+    nearest = next((each for each in (home, *home.parents) if each.exists()), home)
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def _first(turn: Turn) -> str:
@@ -49,13 +64,25 @@ def memories(project: Project) -> int:
     )
 
 
-def title(folder: SessionFolder) -> str:
-    """Return the session's title from its notes, or nothing."""
+def title_and_open_error(folder: SessionFolder) -> tuple[str, str]:
+    """Return the session's title and its newest open error from the notes, or nothing."""
     from ipymemory import markdown  # late: a first load needs none of it
 
     try:
-        found = markdown.section(folder.notes.read_text(encoding="utf-8"), "Session Title")
+        notes = folder.notes.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""
-    lines = [each.strip("- ") for each in found.body.splitlines() if each.strip()] if found else []
-    return lines[0] if lines else ""
+        return "", ""
+    titles, state = (
+        [each for each in (found.body.splitlines() if found else []) if each.strip()]
+        for found in (markdown.section(notes, name) for name in ("Session Title", "Current State"))
+    )
+    name = titles[0].strip("- ") if titles else ""
+    opened = [each.removeprefix("- Open: ") for each in state if each.startswith("- Open: ")]
+    return name, _cut(opened[0]) if opened else ""
+
+
+def _cut(text: str) -> str:
+    """Return the label and the error of a line of the notes, without where it was raised."""
+    text = text.partition("` at `")[0]
+    text = f"{text}`" if text.count("`") % 2 else text
+    return f"{text[: 2 * SHORT]}…" if len(text) > 2 * SHORT else text

@@ -380,9 +380,12 @@ def test_a_cell_that_kills_the_kernel_is_named_at_the_next_load(kernel: Kernel) 
 @pytest.mark.spec("L5")
 def test_a_restart_goes_on_with_the_session(kernel: Kernel) -> None:
     recorded(kernel, "kept = 1")
+    recorded(kernel, "1 / 0")
+    kernel.run("%memory notes --now")
     kernel.restart()
     said = kernel.run("%load_ext ipymemory").text
     assert said.count("\n") == 1
+    assert "Still open: [3] `ZeroDivisionError: division by zero`." in said
     assert "No variable" in said
     recorded(kernel, "again = 1")
     assert len(kernel.sessions) == 1
@@ -413,6 +416,7 @@ def test_a_home_that_cannot_be_written_costs_the_recording_only(
     kernel = new_kernel()
     ran = kernel.run("%load_ext ipymemory")
     assert ran.reply["status"] == "ok"
+    assert "Nothing will be recorded" in ran.text
     ran = kernel.run("print('works')")
     assert (ran.text, ran.kinds) == ("works\n", ["stream"])
     status = kernel.run("%memory status").markdown
