@@ -136,6 +136,8 @@ class LiveSession:
             raise WorkerError(
                 "Nothing is recorded yet, so there is no worker to ask. Run a cell first."
             )
+        # A command that follows a cell at once is about that cell too.
+        self._recorder.settle()
         return self._client.ask(name, timeout, **arguments)
 
     def happened(self, name: str, **details: Any) -> None:

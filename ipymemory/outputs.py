@@ -120,6 +120,13 @@ class Outputs:
             if is_private(source):
                 self.keep_secret(source)
 
+    def settle(self) -> None:
+        """Wait until what was put so far is written, `CLOSE_SECONDS` at most."""
+        if self._thread is not None:
+            done = threading.Event()
+            self._queue.put(done.set)
+            done.wait(CLOSE_SECONDS)
+
     def close(self) -> None:
         """Write what waits, late or not, and end the thread; takes `CLOSE_SECONDS` at most."""
         if self._thread is not None:

@@ -155,6 +155,10 @@ class Recorder:
             self._enter_history(current)
         return self._writer
 
+    def settle(self) -> None:
+        """Wait for a moment until the output of the cells before is on record."""
+        self._outputs.settle()
+
     def pause(self) -> None:
         """Record nothing from the next cell on."""
         if not self.paused:

@@ -507,3 +507,14 @@ def test_notes_can_be_asked_for_right_after_a_reload(kernel: Kernel) -> None:
     recorded(kernel, "before_reload = 1")
     kernel.run("%reload_ext ipymemory")
     assert "before_reload" in kernel.run("%memory notes --now").markdown
+
+
+def test_notes_asked_for_at_once_know_the_cell_before(kernel: Kernel) -> None:
+    recorded(kernel, "first = 1")
+    for number in range(5):
+        requests = [
+            kernel.send(f"raise ValueError('number {number}')"),
+            kernel.send("%memory notes --now"),
+        ]
+        kernel.collect(requests[0])
+        assert f"ValueError: number {number}" in kernel.collect(requests[1]).markdown
