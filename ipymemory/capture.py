@@ -54,6 +54,7 @@ class Captured:
         self._items: list[_Item] = []
         self._streams: dict[str, _Item] = {}
         self._clear = False
+        self._muted = False
         self._left_out = 0
         # Reentrant: a collection of garbage in here may run a `__del__` that prints.
         self._lock = threading.RLock()
@@ -61,9 +62,17 @@ class Captured:
     def __bool__(self) -> bool:
         return bool(self._items or self.error)
 
+    def mute(self) -> None:
+        """Forget what came, and take nothing more: a private cell ran within this one."""
+        with self._lock:
+            self._muted = True
+            self._items, self._streams, self.error = [], {}, None
+
     def stream(self, name: str, text: str) -> None:
         """Take what was written to ``stdout`` or ``stderr``."""
         with self._lock:
+            if self._muted:
+                return
             self._clear_if_asked()
             last = self._items[-1] if self._items else None
             item = self._streams.get(name)
@@ -81,6 +90,8 @@ class Captured:
         """Take a result or a display: its text, and of everything else the type and size."""
         text, mime = self._told(data)
         with self._lock:
+            if self._muted:
+                return
             self._clear_if_asked()
             if len(self._items) >= MOST_ITEMS:
                 self._left_out += 1
@@ -107,6 +118,8 @@ class Captured:
             traceback = [*traceback[:_FIRST_FRAMES], "...", *traceback[-_LAST_FRAMES:]]
         text = plain("\n".join(traceback))
         with self._lock:
+            if self._muted:
+                return
             self.error = (name, clip(value, self._chars)[0], clip(text, self._chars)[0])
 
     def clear(self, wait: bool) -> None:

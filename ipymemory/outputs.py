@@ -11,6 +11,7 @@ once woken lets more come for a moment and then does it all.
 from __future__ import annotations
 
 import heapq
+import json
 import logging
 import os
 import queue
@@ -38,6 +39,13 @@ CLOSE_SECONDS = 0.5
 BATCH_SECONDS = 0.02
 """What the thread lets come once it is woken: far less than a person notices."""
 
+_LEAST = 200
+"""Bytes of a piece that is cut to what room is left; a smaller rest is not worth it."""
+
+_LEFT_OUT = "[… {:,} more outputs left out …]"
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 _IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+([^\n#]+)", re.MULTILINE)
 _ROOT = re.compile(r"(?:^|,)\s*([^\W\d]\w*)")
 
@@ -50,6 +58,8 @@ class Turn(Protocol):
     captured: Captured
     names: list[dict[str, Any]]
     late_until: float
+    count: int | None
+    """Its execution count."""
     prompt: int | None
     """The number of the terminal's prompt; in a kernel None, for a result is a message there."""
 
@@ -102,7 +112,8 @@ class Outputs:
         def write_late() -> None:
             forget()
             if captured:
-                self._line({"id": turn.id, **self._told(captured), "late": True})
+                most = self._settings.capture.outputs_bytes
+                self._line({"id": turn.id, **self._told(captured, None, most), "late": True})
 
         def wait() -> None:
             self._count += 1
@@ -110,15 +121,15 @@ class Outputs:
 
         self._queue.put(wait)
 
-    def keep_secret(self, source: str) -> None:
-        """Remember the lines of a private cell, which a later traceback may quote."""
-        self._queue.put(lambda: self._remember(source))
+    def keep_secret(self, source: str, count: int | None = None) -> None:
+        """Remember a private cell by its lines and its number: a later traceback may quote it."""
+        self._queue.put(lambda: self._remember(source, count))
 
     def keep_secrets(self, sources: list[str]) -> None:
         """The same for those of `sources` that are private."""
-        for source in sources:
+        for count, source in enumerate(sources):
             if is_private(source):
-                self.keep_secret(source)
+                self.keep_secret(source, count)
 
     def settle(self) -> None:
         """Wait until what was put so far is written, `CLOSE_SECONDS` at most."""
@@ -171,8 +182,12 @@ class Outputs:
             log.exception("the output of a cell was not recorded")
 
     def _turn(self, turn: Turn, captured: Captured) -> None:
-        names = [self._masked_name(each) for each in turn.names]
-        self._line({"id": turn.id, **self._told(captured, turn.prompt), "names": names})
+        most = self._settings.capture.outputs_bytes
+        if turn.count is not None:
+            self._quotes.public(turn.count)
+        names = fitting([self._masked_name(each) for each in turn.names], most // 2)
+        told = self._told(captured, turn.prompt, most - _size(names))
+        self._line({"id": turn.id, **told, "names": names})
         packages = self._imported(turn.source)
         if packages:
             self._write(
@@ -188,13 +203,12 @@ class Outputs:
     def _line(self, fields: dict[str, Any]) -> None:
         self._write({"type": "outputs", **fields})
 
-    def _told(self, captured: Captured, count: int | None = None) -> dict[str, Any]:
-        """Return outputs and error of a cell, masked, filtered and bounded.
+    def _told(self, captured: Captured, count: int | None, room: int) -> dict[str, Any]:
+        """Return outputs and error of a cell, masked, filtered and in at most `room` bytes.
 
         `count` is that of a terminal's cell, whose result came as text.
         """
         level = self._settings.privacy.outputs
-        room = self._settings.capture.outputs_bytes
         error = None
         if captured.error is not None:
             name, value, traceback = captured.error
@@ -202,21 +216,20 @@ class Outputs:
             if level != "none":
                 error["value"] = self._clean("error", value, (), level)
                 error["traceback"] = self._clean("error", traceback, (), level)
-                room -= sum(len(each.encode("utf-8", "replace")) for each in error.values())
-        outputs = []
+            room -= _size(error)
         pieces = captured.pieces()
-        for piece in with_result(pieces, count) if count is not None else pieces:
-            if level == "none":
-                break
-            text = self._clean(piece["kind"], piece["text"], piece["mime"], level)
-            size = len(text.encode("utf-8", "replace"))
-            if size > room:
-                text, left_out = clip(text, max(0, room // 4)) if room > 400 else ("", len(text))
-                piece["truncated"] += left_out
-                size = len(text.encode("utf-8", "replace"))
-            room -= size
-            outputs.append({**piece, "text": text})
-        return {"outputs": outputs, "error": error}
+        if count is not None:
+            pieces = with_result(pieces, count)
+        if level == "none":
+            pieces = []
+        if pieces:
+            self._learn_environment()
+        # Twice the room is enough to mask: it is seldom that masking makes a text much shorter.
+        pieces = bounded(pieces, 2 * room)
+        for piece in pieces:
+            piece["text"] = self._clean(piece["kind"], piece["text"], piece["mime"], level)
+        kept = [each for each in pieces if each["text"] or each["mime"]]
+        return {"outputs": bounded(kept, room), "error": error}
 
     def _clean(self, kind: Any, text: str, mime: Any, level: str) -> str:
         text = self._masker.mask(self._quotes.without(text))
@@ -233,10 +246,10 @@ class Outputs:
             kept["columns"] = [self._masker.mask(each) for each in kept["columns"]]
         return kept
 
-    def _remember(self, source: str) -> None:
+    def _remember(self, source: str, count: int | None) -> None:
         # Learned, not kept: a password assigned in a private cell is masked wherever it shows.
         self._masker.mask_source(source)
-        self._quotes.add(source)
+        self._quotes.add(source, count)
 
     def _imported(self, source: str) -> dict[str, str]:
         """Return versions of packages that the source names and that were not told before."""
@@ -253,9 +266,53 @@ class Outputs:
 
     def _learn_environment(self) -> None:
         """Let the values of secret variables of the environment be masked."""
-        for name, value in os.environ.items():
+        for name, value in list(os.environ.items()):
             if is_secret_name(name):
-                self._masker.learn(value)
+                self._masker.learn_named(name, value)
+
+
+def bounded(pieces: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """Return as many of `pieces` as fit into `room` bytes of JSON, and a note of the others.
+
+    The last one goes first, since a cell ends with what it came to; then in their order.
+    """
+    if sum(map(_size, pieces)) <= room:
+        return pieces
+    note = {"kind": "display", "text": _LEFT_OUT.format(len(pieces)), "mime": [], "truncated": 0}
+    room -= _size(note)
+    kept: dict[int, dict[str, Any]] = {}
+    for place in (len(pieces) - 1, *range(len(pieces) - 1)):
+        piece = pieces[place]
+        size = _size(piece)
+        if size > room and room >= 2 * _LEAST:
+            text, more = clip(piece["text"], len(piece["text"]) * (room - _LEAST) // size)
+            piece = {**piece, "text": text, "truncated": piece["truncated"] + more}
+            size = _size(piece)
+        if size <= room:
+            room -= size
+            kept[place] = piece
+    found = [kept[place] for place in sorted(kept)]
+    left_out = len(pieces) - len(kept)
+    if left_out:
+        found.insert(max(0, len(found) - 1), {**note, "text": _LEFT_OUT.format(left_out)})
+    return found
+
+
+def fitting(names: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """Return as many of `names` as fit into `room` bytes of JSON, without columns if need be."""
+    found = []
+    for each in names:
+        if _size(each) > room:
+            each = {key: value for key, value in each.items() if key != "columns"}
+        room -= _size(each)
+        if room < 0:
+            break
+        found.append(each)
+    return found
+
+
+def _size(value: Any) -> int:
+    return len(_encode(value).encode("utf-8", "backslashreplace")) + 1
 
 
 def with_result(pieces: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:

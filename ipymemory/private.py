@@ -18,11 +18,19 @@ QUOTED = "[private]"
 MOST = 5000
 """Lines of private cells that are remembered."""
 
+LONG = 12
+"""Characters of a line that is looked for within others too, as a repr of the cell holds it."""
+
 _MARK = re.compile(r"[ \t]*(?:%%private\b|#+[ \t]*ipymemory[ \t]*:[ \t]*off\b)", re.IGNORECASE)
 _ABOVE = re.compile(r"\s*(?:#.*|%%.*)?")
 _OURS = re.compile(
     r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|#)[^\n]*)?\s*", re.IGNORECASE
 )
+_FRAME = re.compile(
+    r"[ \t]*(?:(?:Cell|Input) In ?\[(\d+)\]|File <ipython-input-(\d+)-[^>]*>)(?:,? line \d+)?"
+)
+"""How a traceback begins a frame that lies in a cell: IPython's words since version 7."""
+
 _NUMBERED = re.compile(r"^(\s*(?:-+>\s*)?\d*\s*)(\S.*?)\s*$")
 
 
@@ -53,14 +61,19 @@ class Quotes:
     """Remembers the lines of private cells, to leave them out of what quotes them later."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, None] = {}
+        self._lines: dict[str, tuple[str, ...]] = {}
+        """Each line, and the forms in which it is looked for within others."""
+        self._counts: set[int] = set()
 
-    def add(self, source: str) -> None:
-        """Remember the lines of a private cell, the newest `MOST` in all."""
+    def add(self, source: str, count: int | None = None) -> None:
+        """Remember the lines of a private cell, the newest `MOST` in all, and its number."""
+        if count is not None:
+            self._counts.add(count)
         for line in source.splitlines():
             text = line.strip()
             if len(text) > 3 and not _MARK.match(text):
-                self._lines[text] = None
+                long = len(text) >= LONG
+                self._lines[text] = tuple({text, repr(text)[1:-1]}) if long else ()
         while len(self._lines) > MOST:
             del self._lines[next(iter(self._lines))]
 
@@ -70,13 +83,32 @@ class Quotes:
             if is_private(source):
                 self.add(source)
 
+    def public(self, count: int) -> None:
+        """Forget the number of a private cell: it was given to another, after ``%reset``."""
+        self._counts.discard(count)
+
     def without(self, text: str) -> str:
-        """Return `text`, such as a traceback, without the lines it quotes of private cells."""
-        if not self._lines or not text:
+        """Return `text`, such as a traceback, without the lines it quotes of private cells.
+
+        Of a frame that lies in a private cell only the place is left, since a verbose traceback
+        shows the values of its variables too.
+        """
+        if not (self._lines or self._counts) or not text:
             return text
-        lines = text.split("\n")
-        for at, line in enumerate(lines):
-            found = _NUMBERED.match(line)
-            if found is not None and found[2] in self._lines:
-                lines[at] = found[1] + QUOTED
+        for forms in tuple(self._lines.values()):
+            for form in forms:
+                if form in text:
+                    text = text.replace(form, QUOTED)
+        lines = []
+        inside = False
+        for line in text.split("\n"):
+            frame = _FRAME.match(line)
+            if frame is not None:
+                inside = int(frame[1] or frame[2]) in self._counts
+                lines += [frame[0], f"    {QUOTED}"] if inside else [line]
+            elif not (inside and line[:1] in (" ", "\t", "-")):
+                inside = False
+                found = _NUMBERED.match(line)
+                quoted = found is not None and found[2] in self._lines
+                lines.append(found[1] + QUOTED if found is not None and quoted else line)
         return "\n".join(lines)

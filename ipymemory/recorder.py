@@ -15,26 +15,32 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from ipymemory.capture import Captured, KernelTap, TerminalTee
 from ipymemory.config import Settings
-from ipymemory.errors import IpymemoryError
+from ipymemory.errors import IpymemoryError, TranscriptError
 from ipymemory.excerpts import clip
 from ipymemory.names import Names
 from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
-from ipymemory.redaction import Masker, is_secret_name
+from ipymemory.redaction import Masker
 from ipymemory.transcript import TranscriptWriter
+from ipymemory.turning import Turning, outcome
 from ipymemory.turns import new_id, utc_now
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 10.0
 """After a failed write the disk is tried again no sooner than this."""
+
+OWED = 50
+"""Lines kept of cells that are in the transcript and whose end could not be written."""
 
 HISTORY = 200
 """Cells run before loading that are entered from the shell's history, the newest."""
@@ -43,35 +49,8 @@ _HISTORY_SEEN = "_ipymemory_history"
 """Where the shell keeps how many of its cells an earlier recorder knew: what it recorded is on
 record, and what it did not, while it was paused, must not be."""
 
-
-class Turning:
-    """A cell from its beginning to its last output."""
-
-    __slots__ = (
-        "captured",
-        "ended",
-        "id",
-        "key",
-        "late_until",
-        "names",
-        "prompt",
-        "source",
-        "started",
-        "typed",
-    )  # fmt: skip
-
-    def __init__(self, key: str | None, typed: str, chars: int) -> None:
-        self.id = new_id()
-        self.key = key
-        self.typed = typed
-        """The source as typed, for telling a nested cell from this one; dropped at the end."""
-        self.source = ""
-        self.captured = Captured(chars)
-        self.names: list[dict[str, Any]] = []
-        self.ended = False
-        self.late_until = 0.0
-        self.prompt: int | None = None
-        self.started = time.perf_counter()
+_TYPED = r"([^\W\d]\w*)[ \t]*=[ \t]*(?:[\w.]+\.)?getpass[ \t]*\("
+"""A name that holds what was typed unseen; in a terminal there is no other way to know it."""
 
 
 class Recorder:
@@ -108,8 +87,11 @@ class Recorder:
         self._turns: dict[str | None, Turning] = {}
         self._names = Names(settings.capture.names, settings.capture.columns)
         kernel = getattr(shell, "kernel", None)
-        self._tap = KernelTap(kernel, self._find, self._idle) if kernel is not None else None
-        self._tee = TerminalTee()
+        self._tap: KernelTap | None = None
+        if kernel is not None:
+            self._tap = KernelTap(kernel, self._find, self._idle, masker.learn)
+        self._tee = TerminalTee(shell)
+        self._owed: deque[dict[str, Any]] = deque(maxlen=OWED)
         self._outputs = Outputs(settings, masker, self._written, notify)
 
     def install(self) -> None:
@@ -139,10 +121,16 @@ class Recorder:
         if self._tap is not None:
             self._tap.remove()
         for turning in tuple(self._turns.values()):
-            if turning.ended and not turning.late_until:
+            if not turning.ended:
+                # It goes on unseen. Without an end the next kernel would say that it killed this.
+                turning.ended = True
+                self._append_end(turning, None, "unknown", None, "")
+            if not turning.late_until:
                 self._outputs.put(turning)
         self._turns.clear()
         self._outputs.close()
+        with suppress(IpymemoryError):
+            self._write_owed()
 
     def begin(self, current: str = "") -> TranscriptWriter:
         """Claim the session, if that is not done yet; `current` is the cell about to run.
@@ -150,7 +138,16 @@ class Recorder:
         Raises `IpymemoryError` when nothing can be written.
         """
         if self._writer is None:
-            self._writer = self._begin()
+            try:
+                self._writer = self._begin()
+            except IpymemoryError:
+                raise
+            except Exception as error:
+                log.exception("the session could not be begun")
+                raise TranscriptError(
+                    f"The session could not be begun ({type(error).__name__}: {error}). Nothing "
+                    "is recorded until it can; that is tried again by itself."
+                ) from error
             self._outputs.start()
             self._enter_history(current)
         return self._writer
@@ -180,7 +177,7 @@ class Recorder:
             if self.paused:
                 self._unseen = True
                 if is_private(info.raw_cell):
-                    self._outputs.keep_secret(info.raw_cell)
+                    self._keep_secret(info)
             else:
                 self._cell_begins(info)
         except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
@@ -194,14 +191,21 @@ class Recorder:
             self._failed(error)
 
     def _cell_begins(self, info: Any) -> None:
-        if info.silent or not info.store_history:
+        if info.silent:
             return
         typed: str = info.raw_cell
         key = self._key()
         running = self._turns.get(key)
         if running is not None and not running.ended:
-            return  # a cell that a cell runs is part of it
-        if self._passed_over(typed):
+            # A cell that a cell runs is part of it.
+            running.nested += 1
+            if is_private(typed):
+                self._outputs.keep_secret(typed)
+                running.captured.mute()
+            return
+        if not info.store_history:
+            return
+        if self._passed_over(info):
             self._unseen = True
             return
         if self._unseen:
@@ -222,6 +226,7 @@ class Recorder:
             }
         )
         self.reason = ""
+        self._write_owed()
         if running is not None:
             self._let_go(running)
         self._turns[key] = turning
@@ -229,10 +234,16 @@ class Recorder:
             self._tee.begin(turning.captured)
         self._outputs.tell("begin")
 
-    def _passed_over(self, typed: str) -> bool:
+    def _keep_secret(self, info: Any) -> None:
+        # The cell gets the next number; it is stored after this hook, in every version.
+        count = len(self._history()) if info.store_history else None
+        self._outputs.keep_secret(info.raw_cell, count)
+
+    def _passed_over(self, info: Any) -> bool:
         """Return whether the cell is not to be recorded."""
+        typed = info.raw_cell
         if is_private(typed):
-            self._outputs.keep_secret(typed)
+            self._keep_secret(info)
             return True
         return is_ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
 
@@ -242,8 +253,11 @@ class Recorder:
         if turning is None or turning.ended:
             return
         info = getattr(result, "info", None)
-        if info is not None and info.raw_cell != turning.typed:
-            return  # the cell that this one ran
+        if info is not None and (turning.nested or info.raw_cell != turning.typed):
+            # A cell that this one ran; an empty one has an end without a beginning.
+            if info.raw_cell.strip():
+                turning.nested = max(0, turning.nested - 1)
+            return
         if self._tap is None:
             self._tee.end()
         turning.ended = True
@@ -252,22 +266,38 @@ class Recorder:
         duration = (time.perf_counter() - turning.started) * 1000
         self._look_at_names(turning)
         turning.typed = ""
-        status, error = _outcome(result, turning.captured)
-        line = {
-            "type": "end",
-            "id": turning.id,
-            "execution_count": getattr(result, "execution_count", None),
-            "status": status,
-            "duration_ms": round(duration, 3),
-        }
-        if error:
-            line["error"] = self._masker.mask(error[:200])
-        if self._writer is not None:
-            self._writer.append(line)
-        self._outputs.tell("end")
+        status, error = outcome(result, turning.captured)
+        turning.count = count = getattr(result, "execution_count", None)
+        self._append_end(turning, count, status, round(duration, 3), error)
         if self._tap is None or key is None:
             self._turns.pop(key, None)
             self._outputs.put(turning)
+
+    def _append_end(
+        self, turning: Turning, count: int | None, status: str, duration: float | None, error: str
+    ) -> None:
+        line = {
+            "type": "end",
+            "id": turning.id,
+            "execution_count": count,
+            "status": status,
+            "duration_ms": duration,
+        }
+        if error:
+            line["error"] = self._masker.mask(error[:200])
+        try:
+            if self._writer is not None:
+                self._writer.append(line)
+        except IpymemoryError as failure:
+            self._owed.append(line)
+            self._failed(failure)
+        self._outputs.tell("end")
+
+    def _write_owed(self) -> None:
+        """Write what could not be written of cells that have begun; raises `TranscriptError`."""
+        while self._owed and self._writer is not None:
+            self._writer.append(self._owed[0])
+            self._owed.popleft()
 
     def _look_at_names(self, turning: Turning) -> None:
         """Note what the cell bound; whatever goes wrong, the end of the cell is written."""
@@ -288,16 +318,30 @@ class Recorder:
         return found if isinstance(found, str) else None
 
     def _masked_source(self, typed: str) -> str:
+        """Return a source masked and in at most as many bytes as are kept of one."""
         most = self._settings.capture.source_bytes
-        # Characters before bytes: the line is bounded once more when it is written.
-        return self._masker.mask_source(typed if len(typed) <= most else clip(typed, most)[0])
+        # First to twice the length, so that the mask sees what the cut might halve.
+        masked = self._masker.mask_source(clip(typed, 2 * most)[0])
+        if len(masked) > most:
+            masked = clip(masked, most)[0]
+        if not masked.isascii():
+            size = len(masked.encode("utf-8", "backslashreplace"))
+            if size > most:
+                masked = clip(masked, len(masked) * most // size)[0]
+        return masked
 
     def _learn(self, typed: str, names: Any) -> None:
         """Let values of names that say they are secret be masked wherever they come up."""
+        namespace = self._shell.user_ns
         for name in names:
-            value = self._shell.user_ns.get(name)
-            if type(value) is str and ("getpass" in typed or is_secret_name(name)):
-                self._masker.learn(value)
+            value = namespace.get(name)
+            if type(value) is str:
+                self._masker.learn_named(name, value)
+        if "getpass" in typed:
+            for name in re.findall(_TYPED, typed):
+                value = namespace.get(name)
+                if type(value) is str:
+                    self._masker.learn(value)
 
     def _enter_history(self, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
@@ -365,28 +409,9 @@ class Recorder:
     def _written(self, line: dict[str, Any]) -> None:
         """Append a line from the outputs thread; raises `TranscriptError`."""
         if self._writer is not None:
-            self._writer.append(line)
+            try:
+                self._writer.append(line)
+            except IpymemoryError:
+                self._owed.append(line)
+                raise
             self._notify("outputs")
-
-
-def _outcome(result: Any, captured: Captured) -> tuple[str, str]:
-    """Return how a cell ended, and the name of what it raised."""
-    if result is None:
-        return "unknown", ""
-    error = result.error_before_exec or result.error_in_exec
-    if error is None:
-        # A display that failed is shown as an error though the cell counts as a success.
-        return ("error", captured.error[0]) if captured.error else ("ok", "")
-    name = type(error).__name__
-    if name in ("KeyboardInterrupt", "CancelledError"):
-        return "interrupted", name
-    if captured.error is None:
-        captured.raised(name, _message(error), [])
-    return "error", name
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException:  # noqa: BLE001 - an exception of the user's may fail at being shown
-        return ""
