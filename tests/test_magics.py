@@ -61,7 +61,9 @@ def test_a_page_is_markdown_with_plain_text_and_returns_nothing(kernel: Kernel) 
 @pytest.mark.kernel
 def test_the_notes_are_there_and_shown(kernel: Kernel) -> None:
     kernel.run("total = 812\nprint('total', total)")
-    eventually(lambda: "812" in kernel.notes(), "the notes write themselves")
+    # The worklog is the last section that an update writes, and ends with the time.
+    eventually(lambda: kernel.notes().rstrip().endswith("UTC)"), "the notes write themselves")
+    assert "812" in kernel.notes()
     assert kernel.run("%memory notes").markdown == kernel.notes()
     kernel.run("mean = total / 7")
     shown = kernel.run("%memory notes --section worklog --now").markdown
