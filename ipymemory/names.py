@@ -1,16 +1,20 @@
 """Which names a cell bound, with type and shape: a look at the namespace that touches nothing.
 
-It runs on the main thread after every cell, so it parses nothing: a pattern finds the names that
-the source may bind, and the end of the namespace shows those that are new. Only types whose
+It runs on the main thread after every cell, so it parses nothing: patterns find the names that
+the source seems to bind, and the end of the namespace shows those that are new. Only types whose
 shape is known to be a plain number are asked for it; no ``repr``, no method of the user's.
+
+A line that is indented below a ``def`` or a bracket may bind a local name, or be a keyword
+argument. There a name counts if it holds another object than when it was last seen; that is told
+by the object's number, so that no object of the user's is held.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -20,17 +24,31 @@ MOST_SOURCE = 16 * 1024
 _MOST_NEW = 200
 """Names at the end of the namespace that are looked at."""
 
-_BINDS = re.compile(
-    r"^[ \t]*(?:(?P<targets>\*?\w+(?:[ \t]*,[ \t]*\*?\w+)*,?)[ \t]*(?::[^=\n]+)?"
-    r"(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)"
-    r"|(?:async[ \t]+)?(?:(?:def|class|for)\b(?P<rest>[^\n]*)|with\b(?P<held>[^\n]*)))",
+_NAME = r"[^\W\d]\w*"
+_ASSIGNED = re.compile(
+    rf"(?:^|(?<=;))([ \t]*)(\*?{_NAME}(?:[ \t]*,[ \t]*\*?{_NAME})*),?[ \t]*(?::[^=\n]+)?"
+    r"(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)",
     re.MULTILINE,
 )
-_WALRUS = re.compile(r"\b([^\W\d]\w*)[ \t]*:=")
-_CHAIN = re.compile(r"(?<=[=])[ \t]*(\w+)[ \t]*(?==(?!=))")
-_WORD = re.compile(r"[^\W\d]\w*")
-_AS = re.compile(r"\bas[ \t]+([^\W\d]\w*)")
-_BOUND_IN = re.compile(r"^[ \t]*([^\W\d]\w*)(?:[ \t]*,[ \t]*([^\W\d]\w*))*|\bas[ \t]+([^\W\d]\w*)")
+_FUNCTION = re.compile(rf"^([ \t]*)(?:async[ \t]+)?def[ \t]+({_NAME})", re.MULTILINE)
+_CLASS = re.compile(rf"^([ \t]*)class[ \t]+({_NAME})", re.MULTILINE)
+_LOOPED = re.compile(r"^([ \t]*)(?:async[ \t]+)?for[ \t]+([^\n:]*?)[ \t]+in\b", re.MULTILINE)
+_WITH = re.compile(rf"()\bas[ \t]+({_NAME})(?=[ \t]*[,:)])")
+_WALRUS = re.compile(rf"()\b({_NAME})[ \t]*:=")
+_CHAINED = re.compile(rf"()=[ \t]*({_NAME})[ \t]*=(?!=)")
+"""The middle of ``x = y = 0``; never sure, since ``f(a=b, c=d)`` comes close."""
+
+_OTHERS = (
+    ("def ", _FUNCTION),
+    ("class ", _CLASS),
+    ("for ", _LOOPED),
+    ("with ", _WITH),
+    (":=", _WALRUS),
+)
+_INNER = re.compile(r"\b(?:def|class)[ \t]|[(\[{,\\][ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+"""What makes an indented line more than a part of a loop or a condition."""
+
+_WORD = re.compile(_NAME)
 
 _SHAPED = frozenset(
     (
@@ -75,50 +93,44 @@ class Names:
         self._most = most
         self._columns = columns
         self._known: set[str] = set()
+        self._size = 0
+        self._numbers: dict[str, int] = {}
+        """What each name held when it was last looked at, by `id`."""
 
     def start(self, namespace: Mapping[str, Any]) -> None:
         """Take the names that are there now for known."""
         self._known = set(namespace)
+        self._size = len(self._known)
+        self._numbers = {name: id(value) for name, value in tuple(namespace.items())}
 
     def bound(self, source: str, namespace: dict[str, Any]) -> list[Snapshot]:
         """Return the names that a cell with this source bound, in order, at most `most`."""
-        seen = set()
-        found: list[Snapshot] = []
+        names = _written(source)
         # Before the limit can end the loop: what is new now must not be new to the next cell.
-        new = self._new(namespace)
-        for name in chain(self._written(source), new):
+        for name in self._new(namespace):
+            names[name] = True
+        found: list[Snapshot] = []
+        for name, sure in names.items():
             if len(found) >= self._most:
                 break
-            if name in seen or name.startswith("_") or name not in namespace:
+            if name.startswith("_") or name not in namespace:
                 continue
-            seen.add(name)
             value = namespace[name]
-            if not _is_module(value):
+            number = id(value)
+            same = self._numbers.get(name) == number
+            self._numbers[name] = number
+            if (sure or not same) and not _is_module(value):
                 found.append(snapshot(name, value, self._columns))
         return found
-
-    def _written(self, source: str) -> Iterator[str]:
-        text = source[:MOST_SOURCE]
-        if ":=" in text:
-            yield from _WALRUS.findall(text)
-        for match in _BINDS.finditer(text):
-            targets, rest = match["targets"], match["rest"]
-            if targets:
-                yield from _WORD.findall(targets)
-                end = text.find("\n", match.end())
-                end = end if end >= 0 else len(text)
-                if text.find("=", match.end(), end) >= 0:
-                    # x = y = 0: the rest of the line, seen from its first "=".
-                    yield from _CHAIN.findall(text[match.end() - 1 : end])
-            elif rest:
-                for groups in _BOUND_IN.findall(rest):
-                    yield from filter(None, groups)
-            elif match["held"]:
-                yield from _AS.findall(match["held"])
 
     def _new(self, namespace: dict[str, Any]) -> list[str]:
         """Return names that were not there before; a namespace keeps the order of binding."""
         new = []
+        if len(namespace) < self._size:
+            # Names are gone, all of them after a %reset; they may come again.
+            self._known.intersection_update(namespace)
+            self._numbers.clear()
+        self._size = len(namespace)
         try:
             for name in islice(reversed(namespace), _MOST_NEW):
                 if name in self._known:
@@ -129,6 +141,30 @@ class Names:
             # A thread of the user's binds names meanwhile; the next cell finds them.
             return []
         return [name for name in reversed(new) if isinstance(name, str)]
+
+
+def _written(source: str) -> dict[str, bool]:
+    """Return the names that the source may bind, in order, and whether it surely does."""
+    text = source[:MOST_SOURCE]
+    matches = list(_ASSIGNED.finditer(text))
+    alone = len(matches)
+    for word, pattern in _OTHERS:
+        if word in text:
+            matches += pattern.finditer(text)
+    if text.count("=") > alone:
+        matches += _CHAINED.finditer(text)
+    if len(matches) > alone:
+        matches.sort(key=lambda match: match.start(2))
+    found: dict[str, bool] = {}
+    inner: bool | None = None
+    for match in matches:
+        indent, targets = match.groups()
+        if indent and inner is None:
+            inner = _INNER.search(text) is not None
+        sure = match.re is not _CHAINED and not (indent and inner)
+        for name in (targets,) if targets.isidentifier() else _WORD.findall(targets):
+            found[name] = sure or found.get(name, False)
+    return found
 
 
 def _is_module(value: object) -> bool:

@@ -142,9 +142,16 @@ class Kernel:
                 ran.reply = reply["content"]
                 return ran
 
-    def run(self, code: str, *, timeout: float = 60, **options: Any) -> Ran:
-        """Run a cell and return what came of it."""
-        return self.collect(self.send(code, **options), timeout)
+    def run(
+        self, code: str, *, timeout: float = 60, answer: str | None = None, **options: Any
+    ) -> Ran:
+        """Run a cell and return what came of it; `answer` is typed when it asks for input."""
+        request = self.send(code, allow_stdin=answer is not None, **options)
+        if answer is not None:
+            asked = self.client.get_stdin_msg(timeout=timeout)
+            assert asked["msg_type"] == "input_request", asked
+            self.client.input(answer)
+        return self.collect(request, timeout)
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs, as the stop button does."""

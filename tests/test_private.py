@@ -95,3 +95,58 @@ def test_private_cells_of_a_notebook_file_are_not_read(tmp_path: Path) -> None:
     assert QUOTED in told
     for secret in ("0000", "99000", "salary", "%memory", "of ours"):
         assert secret not in told
+
+
+VAULT = (
+    "%%private\ndef open_vault(code):\n    if code != 'opal-7':\n        raise ValueError(code)\n"
+)
+
+VERBOSE = """\
+---------------------------------------------------------------------------
+ValueError                                Traceback (most recent call last)
+Cell In[9], line 2
+      1 first = 1
+----> 2 open_vault('x')
+
+Cell In[4], line 3, in open_vault(code='ruby')
+      1 def open_vault(code):
+----> 3         raise ValueError(code)
+        code = 'ruby'
+        held = 'opal-8'
+
+File /usr/lib/python3.11/json/decoder.py:355, in JSONDecoder.raw_decode(self, s, idx)
+--> 355     obj, end = self.scan_once(s, idx)
+
+ValueError: x"""
+
+
+@pytest.mark.spec("L7")
+def test_of_a_frame_in_a_private_cell_only_the_place_is_left() -> None:
+    quotes = Quotes()
+    quotes.add(VAULT, 4)
+    told = quotes.without(VERBOSE)
+    for hidden in ("opal", "ruby", "raise ValueError(code)"):
+        assert hidden not in told
+    assert f"Cell In[4], line 3\n    {QUOTED}\n\nFile /usr" in told
+    assert "----> 2 open_vault('x')" in told
+    assert "--> 355     obj, end" in told
+    assert told.endswith("\n\nValueError: x")
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("quote", [repr(VAULT), f"> x(2)\n-> {VAULT.splitlines()[2].strip()}"])
+def test_a_quote_within_a_line_is_left_out(quote: str) -> None:
+    quotes = Quotes()
+    quotes.add(VAULT, 4)
+    told = quotes.without(f"before\n{quote}\nafter")
+    assert "opal" not in told
+    assert told.startswith("before\n")
+    assert told.endswith("\nafter")
+
+
+def test_a_number_that_comes_again_is_no_longer_private() -> None:
+    quotes = Quotes()
+    quotes.add("%%private\nx", 9)
+    assert "first = 1" not in quotes.without(VERBOSE)
+    quotes.public(9)
+    assert quotes.without(VERBOSE) == VERBOSE

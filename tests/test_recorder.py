@@ -243,6 +243,33 @@ def test_secrets_do_not_reach_the_disk(shared: Kernel) -> None:
 
 
 @pytest.mark.spec("L7")
+def test_what_is_typed_unseen_is_masked_whatever_becomes_of_it(shared: Kernel) -> None:
+    typed = "Qx7!vortex" + "-Plum"
+    shared.run("import getpass\nfirst = getpass.getpass()", answer=typed)
+    _, cell = recorded(shared, "print('typed', first)")
+    assert texts(cell) == "typed [masked: secret]\n"
+    # never bound to a name that tells of it
+    source = "print('typed', [getpass.getpass('Password: ')])"
+    shared.run(source, answer=typed[::-1])
+    assert texts(shared.recorded(source)) == "typed ['[masked: secret]']\n"
+    data = b"".join(each.read_bytes() for each in shared.home.rglob("*") if each.is_file())
+    assert typed.encode() not in data
+    assert typed[::-1].encode() not in data
+
+
+@pytest.mark.spec("L1", "L5")
+def test_a_cell_that_unloads_has_an_end(kernel: Kernel) -> None:
+    source = "print('so far')\nget_ipython().run_line_magic('unload_ext', 'ipymemory')\nx = 1"
+    _, cell = recorded(kernel, source)
+    assert cell["lines"] == ["cell", "end", "outputs"]
+    assert cell["status"] == "unknown"
+    kernel.kill()
+    kernel.manager.start_kernel(env=kernel.env, cwd=str(kernel.work))
+    kernel.client.wait_for_ready(timeout=60)
+    assert "died" not in kernel.run("%load_ext ipymemory").text
+
+
+@pytest.mark.spec("L7")
 @pytest.mark.parametrize("first", ["%%private", "# ipymemory: off"])
 def test_a_private_cell_leaves_no_trace(shared: Kernel, first: str) -> None:
     mark = "marsupial" + str(len(first))
