@@ -154,7 +154,7 @@ class _State:
             if not reply.calls:
                 return
             results = tuple(self.answer(call, n) for n, call in enumerate(reply.calls))
-            said = Message("assistant", reply.text, reply.calls)
+            said = Message("assistant", reply.text, reply.calls, blocks=reply.blocks)
             answers = Message("user", results=results)
             request = replace(request, messages=(*request.messages, said, answers))
 

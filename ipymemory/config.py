@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
+from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode
 from traitlets.config import Config, Configurable
 from traitlets.config.loader import (
     ConfigFileNotFound,
@@ -73,6 +73,8 @@ def _range(trait: Any) -> str:
         return "True or False"
     if isinstance(trait, Unicode):
         return "text"
+    if isinstance(trait, List):
+        return "a list of texts"
     kind = "a whole number" if isinstance(trait, Int) else "a number"
     low, high = trait.min, trait.max
     return f"{kind} from {low:g} to {high:g}" if high is not None else f"{kind} from {low:g} up"
@@ -102,6 +104,17 @@ class Memory(Section):
     history_keep = Int(
         200, min=1, help="Runs of one job whose before-images are kept for undo, in a project."
     ).tag(config=True)
+    folder = Enum(
+        ["own", "claude"],
+        "own",
+        help=(
+            "own: memories lie in the home folder; claude: in the folder that Claude Code keeps "
+            "for this project, where every write is confirmed."
+        ),
+    ).tag(config=True)
+    recalled = Int(5, min=0, max=20, help="Memories recalled for one question, at most.").tag(
+        config=True
+    )
 
 
 class Capture(Section):
@@ -143,6 +156,22 @@ class Privacy(Section):
         "no-tables",
         help="What of outputs may be sent to a model; never more than is kept.",
     ).tag(config=True)
+    files = List(
+        Unicode(),
+        default_value=[
+            *(".env*", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore", "id_rsa*"),
+            *("id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".pgpass", ".pypirc"),
+            *(".npmrc", ".git-credentials", "credentials*", "*credential*.json", "secrets.*"),
+            *(".aws", ".ssh", ".gnupg", ".kube", ".docker", "*.tfstate", "*.tfvars"),
+            *("*.csv", "*.tsv", "*.parquet", "*.feather", "*.arrow", "*.xls*", "*.h5", "*.hdf5"),
+            *("*.npy", "*.npz", "*.pkl", "*.pickle", "*.joblib", "*.sqlite*", "*.db", "*.duckdb"),
+            *("*.sas7bdat", "*.dta", "*.sav", "*.rds", "*.rdata", "*.jsonl", "*.dcm", "*.nii*"),
+        ],
+        help=(
+            "Names of files and folders that no tool of an engine reads, as patterns; letter "
+            "case does not count."
+        ),
+    ).tag(config=True)
 
 
 class SessionNotes(Section):
@@ -163,10 +192,91 @@ class SessionNotes(Section):
     ).tag(config=True)
     rounds = Int(10, min=1, max=100, help="Most rounds of one update.").tag(config=True)
     minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one update.").tag(config=True)
+    first_tokens = Int(
+        10_000, min=0, max=10_000_000, help="Tokens of context before a model's first update."
+    ).tag(config=True)
+    update_tokens = Int(
+        5000, min=0, max=10_000_000, help="Tokens the context grows between a model's updates."
+    ).tag(config=True)
+    update_calls = Int(
+        3, min=0, max=1000, help="Tool calls between a model's updates, unless idle."
+    ).tag(config=True)
+    context_tokens = Int(
+        90_000, min=2000, max=10_000_000, help="Tokens of context past which it is compacted."
+    ).tag(config=True)
+    context_tokens_unmetered = Int(
+        75_000, min=2000, max=10_000_000, help="The same, until a model has told its real usage."
+    ).tag(config=True)
+    kept_turns = Int(5, min=0, max=1000, help="Turns that a compaction keeps at least.").tag(
+        config=True
+    )
+    kept_tokens = Int(
+        10_000, min=0, max=1_000_000, help="Tokens of turns that a compaction keeps at least."
+    ).tag(config=True)
+    kept_tokens_most = Int(
+        40_000,
+        min=0,
+        max=1_000_000,
+        help="Tokens of covered turns that a compaction keeps at most.",
+    ).tag(config=True)
+
+
+class Extraction(Section):
+    """Long-term memories from what was done."""
+
+    enabled = Bool(True, help="Whether memories are extracted.").tag(config=True)
+    every_turns = Int(
+        0, min=0, max=1000, help="Turns between extractions. 0: 1, and 8 with a model."
+    ).tag(config=True)
+    rest_seconds = Float(
+        120.0, min=0.0, max=86400.0, help="Seconds of rest after which what is left is extracted."
+    ).tag(config=True)
+    rounds = Int(5, min=1, max=100, help="Most rounds of one extraction.").tag(config=True)
+    minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one extraction.").tag(
+        config=True
+    )
 
 
 class Engine(Section):
     """The worker process and the engine that runs in it."""
+
+    name = Enum(
+        ["extractive", "anthropic"],
+        "extractive",
+        help=(
+            "extractive: built in, no key, no network; anthropic: a model behind any server that "
+            "speaks the Anthropic Messages API. Set in a config file it is consent for every "
+            "project; %memory engine asks for one project."
+        ),
+    ).tag(config=True)
+    model = Unicode("claude-haiku-5-5", help="The model, by its provider's name.").tag(config=True)
+    effort = Enum(
+        ["", "low", "medium", "high"],
+        "low",
+        help="How hard a model of Anthropic's own is to think; empty leaves it to the model.",
+    ).tag(config=True)
+    answer_tokens = Int(8000, min=256, max=128_000, help="Longest answer, in tokens.").tag(
+        config=True
+    )
+    answer_seconds = Float(
+        120.0, min=1.0, max=3600.0, help="Seconds without a word after which a call is given up."
+    ).tag(config=True)
+    tries = Int(4, min=1, max=10, help="Tries of one call that failed for a passing reason.").tag(
+        config=True
+    )
+    wait_most = Float(
+        60.0, min=0.0, max=3600.0, help="Longest wait between two tries, whatever a server says."
+    ).tag(config=True)
+    budget_day = Float(
+        0.5,
+        min=0.0,
+        max=10_000.0,
+        help="US dollars a day that the services may spend in a project.",
+    ).tag(config=True)
+    ask_rounds = Int(50, min=1, max=500, help="Most rounds of one %%ask.").tag(config=True)
+    ask_minutes = Float(20.0, min=0.01, max=240.0, help="Most minutes of one %%ask.").tag(
+        config=True
+    )
 
     idle_minutes = Float(
         10.0, min=0.01, max=1440.0, help="Minutes with nothing to do after which the worker ends."
@@ -179,7 +289,14 @@ class Engine(Section):
     ).tag(config=True)
 
 
-CLASSES: tuple[type[Section], ...] = (Memory, Capture, Privacy, SessionNotes, Engine)
+CLASSES: tuple[type[Section], ...] = (
+    Memory,
+    Capture,
+    Privacy,
+    SessionNotes,
+    Extraction,
+    Engine,
+)
 
 
 class Settings:
@@ -193,6 +310,7 @@ class Settings:
             self.capture = Capture(config=config)
             self.privacy = Privacy(config=config)
             self.session_notes = SessionNotes(config=config)
+            self.extraction = Extraction(config=config)
             self.engine = Engine(config=config)
         except TraitError as error:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
@@ -210,7 +328,7 @@ class Settings:
             for name, sentence in section.refusals(values).items():
                 del values[name]
                 known = name in section.class_trait_names(config=True)
-                strict = known and section is Privacy
+                strict = known and section is Privacy and name != "files"
                 if strict:
                     values[name] = "none"
                 used = "Until it is mended, none is used." if strict else "The default is used."
@@ -241,7 +359,14 @@ class Settings:
     @property
     def objects(self) -> tuple[Section, ...]:
         """The objects in the order of `CLASSES`; what ``%config`` is to know of."""
-        return (self.memory, self.capture, self.privacy, self.session_notes, self.engine)
+        return (
+            self.memory,
+            self.capture,
+            self.privacy,
+            self.session_notes,
+            self.extraction,
+            self.engine,
+        )
 
     def as_dict(self) -> dict[str, dict[str, Any]]:
         """Return every setting as JSON values: class name to trait name to value."""

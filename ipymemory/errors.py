@@ -13,6 +13,8 @@
     ├── ToolError         a tool call cannot be carried out; its text is the answer to the engine
     ├── CommandError      a command was called in a form that it does not have
     ├── EngineError       an engine cannot answer
+    │   ├── BudgetError       it may not spend more today
+    │   └── ConsentError      nobody agreed that anything goes to that host
     └── WorkerError       the worker process does not answer
 
 The message of each is a sentence or two for the person at the keyboard: what happened, why,
@@ -86,7 +88,25 @@ class CommandError(IpymemoryError):
 
 
 class EngineError(IpymemoryError):
-    """An engine cannot answer."""
+    """An engine cannot answer.
+
+    `kind` is one word a program can go by: ``credentials``, ``limit``, ``overloaded``,
+    ``network``, ``time``, ``request``, ``too_long``, ``refusal``, ``protocol`` or ``failed``.
+    `wait` are the seconds after which another try makes sense, None where nobody said.
+    """
+
+    def __init__(self, message: str, kind: str = "failed", wait: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.wait = wait
+
+
+class BudgetError(EngineError):
+    """The budget of the day or the hour is spent; the services stop, the user does not."""
+
+
+class ConsentError(EngineError):
+    """Nobody agreed that cells of this project go to that host."""
 
 
 class WorkerError(IpymemoryError):

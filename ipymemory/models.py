@@ -8,7 +8,7 @@ fence, the undo, the progress and the tests are the same for both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,6 +32,42 @@ class Request:
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     material: object | None = None
+    breakpoints: tuple[int, ...] = ()
+    """Messages (by index) up to which the provider is to cache what it read; the end of the
+    system prompt and of the last message are breakpoints in any case. At most two."""
+    model: str = ""
+    """The model by its provider's name; empty for the one that the engine was set up with."""
+    max_tokens: int = 0
+    """Longest answer; 0 for the engine's own limit."""
+    hear: Callable[[str], None] | None = field(default=None, compare=False)
+    """Called with each piece of text as it streams in, on the loop that runs the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one answer cost in tokens. `input` is what neither came from nor went to the cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    """Written to the cache for five minutes."""
+    cache_write_hour: int = 0
+    """Written to the cache for an hour."""
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the whole prompt, whoever paid for them."""
+        return self.input + self.cache_read + self.cache_write + self.cache_write_hour
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.cache_write_hour + other.cache_write_hour,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +76,14 @@ class Reply:
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Usage | None = None
+    """None where the engine does not count."""
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    """The answer as its provider wrote it, to be sent back as it came."""
+    stop: str = ""
+    """Why the answer ended, in the provider's word: ``end_turn``, ``tool_use``, ``refusal`` …"""
+    model: str = ""
+    """The model that answered."""
 
 
 class Model(Protocol):

@@ -133,6 +133,8 @@ class Message:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    """What its provider wrote, thinking included: valid only while all before it is unchanged."""
 
 
 def tokens(text: str, factor: float = 1.0) -> int:

@@ -48,7 +48,8 @@ def test_config_magic_refuses_and_leaves_the_value(  # what %config calls
 def test_an_unknown_setting_is_named_with_what_there_is() -> None:
     _, refused = Settings.read(Config({"SessionNotes": {"wait_secs": 3}}))
     assert len(refused) == 1
-    assert refused[0].startswith("SessionNotes has no setting wait_secs; it has enabled, ")
+    assert refused[0].startswith("SessionNotes has no setting wait_secs; it has ")
+    assert " enabled, " in refused[0]
 
 
 def test_one_wrong_line_does_not_cost_the_others() -> None:
@@ -103,3 +104,9 @@ def test_a_mistyped_privacy_does_not_fall_open() -> None:
     settings, refused = Settings.read(Config({"Privacy": {"outputs": "no-tabels"}}))
     assert settings.privacy.outputs == "none"
     assert "none is used" in refused[0]
+
+
+def test_a_mistyped_list_of_private_files_keeps_the_patterns_there_are() -> None:
+    settings, refused = Settings.read(Config({"Privacy": {"files": 3}}))
+    assert ".env*" in settings.privacy.files
+    assert refused == ("Privacy.files must be a list of texts, not 3. The default is used.",)

@@ -25,12 +25,12 @@ FLOORS = {
     0: "errors turns events gates markdown redaction excerpts config config_files files processes "
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
-    "beside",
-    2: "agent",
+    "beside memory_files recall consent messages_api prices",
+    2: "agent context cost",
     3: "jobs",
-    4: "session worker",
+    4: "session worker engines",
     5: (
-        "recorder client commands magics cli __main__ demo kernel_hook project live identity "
+        "recorder client commands magics cli __main__ demo kernel_hook project live identity asking "
         "config_watch problems"
     ),
     6: "extension __init__",
