@@ -8,9 +8,10 @@ threads and process belong to the parent.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ipymemory.config import Settings
@@ -19,6 +20,7 @@ from ipymemory.listening import Ask
 from ipymemory.pipes import encode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sending import Sender
+from ipymemory.streaming import Stream
 
 MOST_ASKED = 32 * 1024
 """Bytes of one question: any pipe holds as many, but for those of Windows."""
@@ -97,12 +99,8 @@ class Client:
 
         Raises `WorkerError` when it cannot answer or does not in time.
         """
-        if os.getpid() != self._pid or self._closing:
-            raise WorkerError("The worker of this session is closed. Load the extension again.")
-        sender, number = self._sender, next(self._numbers)
-        ask = Ask(number, {"type": "ask", "id": number, "name": name, "args": arguments})
-        if len(encode(ask.message)) > MOST_ASKED or len(sender.waiting) >= MOST_WAITING:
-            raise WorkerError("That is more than a worker can be asked at once. Ask for less.")
+        sender, ask = self._sender, self._new_ask(name, arguments)
+        number = ask.number
         sender.waiting[number] = ask
         try:
             if not sender.wake(ask):
@@ -118,6 +116,37 @@ class Client:
         if ask.error:
             raise WorkerError(ask.error)
         return ask.value
+
+    @contextlib.contextmanager
+    def stream(self, name: str, **arguments: Any) -> Iterator[Stream]:
+        """Ask the worker for an answer that comes in pieces, and give the stream they come from.
+
+        Whatever ends the block before the answer has ended, an interrupt included, cancels it.
+        Raises `WorkerError` when the worker cannot be asked; what goes wrong later is the
+        stream's `error`.
+        """
+        sender, ask = self._sender, self._new_ask(name, arguments)
+        ask.stream = stream = Stream()
+        sender.waiting[ask.number] = ask
+        try:
+            if not sender.wake(ask):
+                raise WorkerError(f"The worker cannot be reached: {self.last_error}. Try again.")
+            yield stream
+        finally:
+            # First this: an ask that nobody waits for is not sent, and a cancel follows its ask.
+            sender.waiting.pop(ask.number, None)
+            if not ask.there.is_set():
+                sender.cancel(ask.number)
+
+    def _new_ask(self, name: str, arguments: Mapping[str, Any]) -> Ask:
+        if os.getpid() != self._pid or self._closing:
+            raise WorkerError("The worker of this session is closed. Load the extension again.")
+        number = next(self._numbers)
+        ask = Ask(number, {"type": "ask", "id": number, "name": name, "args": dict(arguments)})
+        waiting = len(self._sender.waiting)
+        if len(encode(ask.message)) > MOST_ASKED or waiting >= MOST_WAITING:
+            raise WorkerError("That is more than a worker can be asked at once. Ask for less.")
+        return ask
 
     def close(self, timeout: float = 1.0, *, drain: bool = True) -> None:
         """Say goodbye; return when the worker is gone, or after `timeout` seconds. Never raises.

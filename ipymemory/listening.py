@@ -1,4 +1,4 @@
-"""What a worker says, taken in as it comes: events, answers, and rubbish, which is counted.
+"""What a worker says, taken in as it comes: events, answers, pieces of them, and rubbish.
 
 Runs on a thread of the client's. Whatever a worker writes, nothing here raises for it, prints it
 or keeps more of it than a bound.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipymemory.pipes import End, Splitter, decode
+from ipymemory.streaming import Stream
 
 MOST_GARBAGE = 1000
 """Lines that are no message after which a worker is ended: reading them takes the kernel's time."""
@@ -30,11 +31,15 @@ class Ask:
     value: Any = None
     error: str = ""
     sent: bool = False
+    stream: Stream | None = None
+    """Where the pieces of the answer go that come before it; None where nobody wants any."""
 
     def answer(self, value: Any = None, error: str = "") -> None:
         """Give the answer, or why there is none."""
         self.value, self.error = value, error
         self.there.set()
+        if self.stream is not None:
+            self.stream.end(value, error)
 
 
 class Listener:
@@ -72,11 +77,21 @@ class Listener:
                 return False
             self.events.append({"kind": "", "job": "", **event})
             return True
-        if kind == "reply":
+        if kind in ("reply", "piece"):
             number = message.get("id")
             ask = self._waiting.get(number) if isinstance(number, int) else None
+            if kind == "piece":
+                return self._hear_piece(ask, message.get("piece"))
             if ask is not None:
                 failed = "" if message.get("ok") else str(message.get("error") or "it failed")
                 ask.answer(message.get("value"), failed)
             return True
         return bool(kind == "ready")
+
+    def _hear_piece(self, ask: Ask | None, piece: object) -> bool:
+        """Hand a piece on; one that nobody waits for any more is no rubbish."""
+        if not isinstance(piece, dict):
+            return False
+        if ask is not None and ask.stream is not None:
+            ask.stream.put(piece)
+        return True

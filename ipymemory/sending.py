@@ -93,6 +93,7 @@ class Sender:
         self._out: End | None = None
         self._unheard: deque[_Unheard] = deque()
         self._asks: deque[Ask] = deque()
+        self._cancels: deque[int] = deque()
         self._environment: dict[str, str | None] = {}
         self._began = 0.0
         self._dead: float | None = None
@@ -133,6 +134,11 @@ class Sender:
             return False
         self._queue.put(ask)
         return True
+
+    def cancel(self, number: int) -> None:
+        """Have the worker stop working on that ask, if it was told of it. Never waits."""
+        self._cancels.append(number)
+        self.wake()
 
     def close(self, timeout: float, *, drain: bool) -> None:
         """Say goodbye and wait at most `timeout` seconds for the end; without `drain`, end it."""
@@ -207,6 +213,8 @@ class Sender:
 
     def _send_what_fits(self) -> None:
         """Send what there is to send, as long as little enough of it is unheard."""
+        while self._cancels and self._room():
+            self._send({"type": "cancel", "id": self._cancels.popleft()})
         if self.unsettled and self._room():
             self.unsettled = False
             self._send({"type": "settings", "settings": self.settings.as_dict()})
@@ -252,6 +260,7 @@ class Sender:
             return False
         self._ever, self._began, self._why = True, now, ""
         self._unheard.clear()
+        self._cancels.clear()
         self.unsettled = False
         self._environment = starting.engine_environment()
         try:
@@ -344,7 +353,7 @@ class Sender:
     def _on_heard(self) -> None:
         if self._unheard:
             self._unheard.popleft()
-        if self.hinted or self.unsettled or self._asks:
+        if self.hinted or self.unsettled or self._asks or self._cancels:
             self._queue.put(None)
 
 

@@ -1,11 +1,12 @@
 """The worker process: JSON lines in on a pipe, JSON lines out, jobs between.
 
 It hears ``hello`` first, then ``turn`` whenever something was recorded, ``settings``,
-``environment``, ``ask`` and ``bye``; it says ``heard`` for each of them, ``ready`` once, ``event``
-and ``reply``. The turns themselves it reads from the transcript, so a worker that dies loses
-nothing. It ends when the pipe closes, when its parent is gone (a child that user code forked may
-hold the pipe open), on ``bye``, and after `Engine.idle_minutes` with nothing to do; a run in
-flight may take `Engine.drain_seconds` more.
+``environment``, ``ask``, ``cancel`` and ``bye``; it says ``heard`` for each of them, ``ready``
+once, ``event`` and ``reply``, and before the reply of the assistant a ``piece`` for what it says
+meanwhile. The turns themselves it reads from the transcript, so a worker that dies loses nothing.
+It ends when the pipe closes, when its parent is gone (a child that user code forked may hold the
+pipe open), on ``bye``, and after `Engine.idle_minutes` with nothing to do; a run in flight may
+take `Engine.drain_seconds` more.
 
 The protocol runs on duplicates of descriptors 0 and 1. 1 itself goes where 2 goes, to the log, so
 that a stray print cannot break it.
@@ -29,6 +30,7 @@ from ipymemory import processes
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
+from ipymemory.pieces import Pieces
 from ipymemory.pipes import End, Outlet, Splitter, decode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.processes import ProcessIdentity
@@ -52,6 +54,8 @@ LAST_WORDS_SECONDS = 0.5
 """What the parent gets to read the last words."""
 
 Message = Mapping[str, Any]
+
+_NO_SESSION = "The worker was asked before it was told which session it serves."
 
 
 def main() -> None:
@@ -88,6 +92,8 @@ class Worker:
         self._is_child = False
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._streaming: set[object] = set()
+        """The numbers of the asks that are being answered in pieces."""
         self._last_work = time.monotonic()
         self._leaving = False
         self._over = threading.Event()
@@ -210,6 +216,8 @@ class Worker:
             self._hello(message)
         elif kind == "ask":
             self._task(self._answer(message))
+        elif kind == "cancel":
+            self._streaming.discard(message.get("id"))
         elif kind == "bye":
             self._leaving = True
         elif kind == "environment":
@@ -261,7 +269,11 @@ class Worker:
         reply: dict[str, Any] = {"type": "reply", "id": message.get("id"), "ok": True}
         try:
             arguments = message.get("args") or {}
-            reply["value"] = await self._asked(str(message.get("name")), arguments)
+            name = str(message.get("name"))
+            if name == "ask":
+                reply["value"] = await self._stream(message.get("id"), arguments)
+            else:
+                reply["value"] = await self._asked(name, arguments)
         except IpymemoryError as error:
             reply |= {"ok": False, "error": str(error)}
         except Exception as error:
@@ -269,12 +281,33 @@ class Worker:
             reply |= {"ok": False, "error": f"{type(error).__name__}: {error}"}
         self._outlet.say(reply)
 
+    async def _stream(self, number: object, arguments: Message) -> dict[str, Any]:
+        """Have the assistant answer, and hand on what it says while it does."""
+        session, last = self._session, arguments.get("last")
+        if session is None:
+            raise IpymemoryError(_NO_SESSION)
+        pieces = Pieces(self._outlet.say, number)
+        self._streaming.add(number)
+        try:
+            return await session.ask(
+                str(arguments.get("question", "")),
+                str(arguments.get("ask_id", "")),
+                last if isinstance(last, int) else None,
+                pieces.hear,
+                lambda: number not in self._streaming,
+            )
+        finally:
+            self._streaming.discard(number)
+            pieces.close()
+
     async def _asked(self, name: str, arguments: Message) -> Any:
         session = self._session
         if name == "ping":
             return "pong"
         if session is None:
-            raise IpymemoryError("The worker was asked before it was told which session it serves.")
+            raise IpymemoryError(_NO_SESSION)
+        if name == "ask_reset":
+            return await session.reset_asks()
         if name == "status":
             session.observe()
             return session.status()
@@ -290,6 +323,8 @@ class Worker:
     async def _drain(self) -> None:
         """Finish what is in flight and cover what is left, within `Engine.drain_seconds`."""
         session = self._session
+        # Nobody hears an answer any more; what came of it is kept.
+        self._streaming.clear()
         if session is None:
             return
         seconds = session.settings.engine.drain_seconds

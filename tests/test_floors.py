@@ -56,6 +56,8 @@ PARTS = {
     "sending": "client",
     "starting": "client",
     "listening": "client",
+    "streaming": "client",
+    "pieces": "worker",
     "restarts": "client",
     "host": "extension",
     "entry_lines": "transcript",
