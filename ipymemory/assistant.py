@@ -56,3 +56,23 @@ def question(text: str, state: str = "") -> str:
     """
     told = f"(Before the question, from the notebook's recorder: {state})\n\n" if state else ""
     return f"{told}The person asks:\n\n{text.strip()}"
+
+
+ENDED = {
+    "cancelled": STOPPED,
+    "out_of_time": "[The time for this answer was up here.]",
+    "out_of_rounds": "[The tool calls for this answer were used up here.]",
+    "failed": "[The answer broke off here.]",
+}
+"""What stands in the conversation behind an answer that was not finished, by how its run ended."""
+
+NO_MODEL = """\
+There is no model here to answer: the built-in engine takes notes and cannot talk. Either of these \
+gives you one, for this project, and asks before a cell leaves this machine:
+
+- A model on this machine, with [Ollama](https://ollama.com) running:
+  `%env ANTHROPIC_BASE_URL=http://localhost:11434` and `%config Engine.model = "qwen3"`, then
+  `%memory engine anthropic`
+- A model of Anthropic's, with `ANTHROPIC_API_KEY` set before Jupyter was started:
+  `%memory engine anthropic`
+"""
