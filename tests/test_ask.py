@@ -64,7 +64,10 @@ class Read:
     """A tool that reads what is in `files`."""
 
     files: dict[str, str]
-    spec: ToolSpec = ToolSpec("Read", "Read a file.", {"type": "object"})
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec("Read", "Read a file.", {"type": "object"})
 
     def run(self, call: ToolCall, run: Run) -> str:
         try:

@@ -155,9 +155,8 @@ class _Heard:
     request: Request
     hear: Hear
     begun: int = 0
-    texts: list[str] = field(default_factory=list)
-    """What was said, one text a round that had words."""
     stop: str = ""
+    _said: list[str] = field(default_factory=list)
     _round: list[str] = field(default_factory=list)
     _reply: Reply | None = None
 
@@ -171,18 +170,20 @@ class _Heard:
 
     async def complete(self, request: Request) -> Reply:
         """Answer, and keep what was said also when that is cut short."""
-        self.request, self._reply, self._round = request, None, []
-        try:
-            reply = await self.model.complete(replace(request, hear=self._word))
-        finally:
-            text = "".join(self._round)
-            self.texts += [text] if text else []
+        self.request, self._reply, self._said, self._round = request, None, self.texts, []
+        reply = await self.model.complete(replace(request, hear=self._word))
         self._reply, self.stop = reply, reply.stop
-        if reply.text != text:
+        if reply.text != "".join(self._round):
             # It was not streamed, or a second try said it otherwise.
-            self.texts[len(self.texts) - bool(text) :] = [reply.text] if reply.text else []
+            self._round = [reply.text]
             self.hear({"again": reply.text})
         return reply
+
+    @property
+    def texts(self) -> list[str]:
+        """What was said so far, one text a round that had words."""
+        text = "".join(self._round)
+        return [*self._said, text] if text else self._said
 
     def exchange(self, status: str) -> tuple[Message, ...]:
         """Return what came after the question, with the last words as its end."""
@@ -190,7 +191,7 @@ class _Heard:
         reply = self._reply
         if status == "done" and reply is not None and reply.text:
             return (*between, Message("assistant", reply.text, blocks=reply.blocks))
-        text = reply.text if reply is not None else "".join(self._round)
+        text = "".join(self._round)
         ended = assistant.ENDED.get(status, assistant.NOTHING_SAID)
         return (*between, Message("assistant", f"{text}\n\n{ended}".strip()))
 
