@@ -16,6 +16,7 @@ from typing import Any
 
 from ipymemory.config import Settings
 from ipymemory.errors import WorkerError
+from ipymemory.excerpts import clip
 from ipymemory.listening import Ask
 from ipymemory.pipes import encode
 from ipymemory.places import Project, SessionFolder
@@ -25,8 +26,19 @@ from ipymemory.streaming import Stream
 MOST_ASKED = 32 * 1024
 """Bytes of one question: any pipe holds as many, but for those of Windows."""
 
+_ROOM = 1024
+"""Bytes of a question's message that are not the question itself."""
+
 MOST_WAITING = 32
 """Questions that may wait for their answers at once."""
+
+
+def fitting(question: str) -> str:
+    """Return `question` as it fits into a message to the worker: head and tail if it does not."""
+    most = MOST_ASKED - _ROOM
+    while (size := len(encode({"": question}))) > most:
+        question = clip(question, min(len(question) - 100, len(question) * most // size))[0]
+    return question
 
 
 class Client:

@@ -90,7 +90,7 @@ class Extension:
     def install(self) -> None:
         """Put everything into the shell."""
         shell = self.shell
-        self.magics = MemoryMagics(shell, self.place)
+        self.magics = MemoryMagics(shell, self.place, self.live)
         shell.register_magics(self.magics)
         shell.configurables.extend(self.settings.objects)
         shell.input_transformers_cleanup.append(without_private)

@@ -7,24 +7,31 @@ kept for ``%memory status`` and logged beside the transcript; nothing of it reac
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import logging
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipymemory import processes, sessions
-from ipymemory.client import Client
+from ipymemory.client import Client, fitting
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
-from ipymemory.errors import IpymemoryError, WorkerError
+from ipymemory.errors import CommandError, IpymemoryError, WorkerError
 from ipymemory.places import Project, SessionFolder
 from ipymemory.problems import Problems
 from ipymemory.recorder import Recorder
 from ipymemory.redaction import Masker
 from ipymemory.sessions import Identity
+from ipymemory.streaming import Stream
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
+
+if TYPE_CHECKING:
+    from ipymemory.asking import Asked
 
 log = logging.getLogger(__name__)
 
@@ -140,15 +147,68 @@ class LiveSession:
         self._recorder.settle()
         return self._client.ask(name, timeout, **arguments)
 
+    @contextlib.contextmanager
+    def asking(self, question: str, last: int | None, cell: Asked) -> Iterator[Stream]:
+        """Put `question` on record, masked, and to the worker; give the stream of the answer.
+
+        Whatever ends the block ends the ask, and its end is put on record. Raises
+        `IpymemoryError` when nothing can be recorded or the worker cannot be asked.
+        """
+        writer, client = self._for_asking()
+        id, begun = new_id(), time.perf_counter()
+        masked = fitting(self._masker.mask_source(self._masker.mask(question)))
+        line = {"type": "ask", "id": id, "time": utc_now(), "kernel": self._recorder.generation}
+        writer.append({**line, **dataclasses.asdict(cell), "question": masked})
+        status, stream = "error", None
+        try:
+            with client.stream("ask", question=masked, ask_id=id, last=last) as stream:
+                yield stream
+            done = isinstance(stream.value, dict) and stream.value.get("status") == "done"
+            status = "ok" if done and not stream.error else "error"
+        except KeyboardInterrupt:
+            status = "interrupted"
+            raise
+        finally:
+            told = stream.value if stream is not None and isinstance(stream.value, dict) else {}
+            self._append(
+                {
+                    "type": "ask_end",
+                    "id": id,
+                    "time": utc_now(),
+                    "status": status,
+                    "chars": told.get("chars", stream.chars if stream is not None else 0),
+                    "calls": told.get("calls", 0),
+                    "duration_ms": round((time.perf_counter() - begun) * 1000, 3),
+                }
+            )
+            self._notify("end")
+
+    def _for_asking(self) -> tuple[TranscriptWriter, Client]:
+        """Return what an ask needs, the session begun if it is not; raises `IpymemoryError`."""
+        if self.paused:
+            raise CommandError(
+                "Nothing was asked: recording is paused, and a question is part of the record. "
+                "Type %memory resume-recording first."
+            )
+        writer = self._recorder.begin()
+        # The question is most likely about the cell before it.
+        self._recorder.settle()
+        if self._client is None:
+            raise WorkerError("This session has no worker. Load the extension again.")
+        return writer, self._client
+
     def happened(self, name: str, **details: Any) -> None:
         """Put an event into the transcript, if one has begun."""
+        self._append({"type": "event", "id": new_id(), "time": utc_now(), "name": name, **details})
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        """Append a line that nothing depends on, if the transcript has begun."""
         if self._writer is None:
             return
         try:
-            line = {"type": "event", "id": new_id(), "time": utc_now(), "name": name, **details}
             self._writer.append(line)
         except IpymemoryError as error:
-            log.warning("the event %s was not recorded: %s", name, error)
+            log.warning("a line of type %s was not recorded: %s", line["type"], error)
 
     def let_go(self) -> None:
         """Close the session's files and end its worker; the next turn begins a new session."""

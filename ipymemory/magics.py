@@ -1,4 +1,4 @@
-"""The magics: ``%memory`` and ``%%private``.
+"""The magics: ``%memory``, ``%%ask``, ``%ask`` and ``%%private``.
 
 ``%memory`` parses and runs what `ipymemory.commands` defines and shows the page: Markdown where
 the frontend renders it, plain text in a terminal. It returns nothing.
@@ -16,11 +16,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+)
 
 from ipymemory.errors import IpymemoryError
 
 if TYPE_CHECKING:
+    from ipymemory.asking import Asker
     from ipymemory.commands.pages import Page
     from ipymemory.commands.place import Place
 
@@ -72,14 +80,15 @@ without_private.has_side_effects = True  # type: ignore[attr-defined]
 
 @magics_class
 class MemoryMagics(Magics):
-    """``%memory`` and ``%%private`` for one shell; `place` says where a command is called."""
+    """Our magics for one shell; `place` says where a command is called, `asker` is who is asked."""
 
     shell: Any
 
-    def __init__(self, shell: Any, place: Callable[[], Place]) -> None:
+    def __init__(self, shell: Any, place: Callable[[], Place], asker: Asker) -> None:
         """Serve `shell`."""
         super().__init__(shell)
         self._place = place
+        self._asker = asker
 
     @line_magic
     def memory(self, line: str) -> None:
@@ -89,6 +98,7 @@ class MemoryMagics(Magics):
 
             %memory status            show what runs, what ran last and where it all lies
             %memory notes             show the session notes, or those of a notebook file
+            %memory ask-reset         have %%ask begin a new conversation
             %memory mode              show or choose what may happen by itself in this project
             %memory pause             record nothing until resume-recording
             %memory resume-recording  record again after pause
@@ -111,6 +121,33 @@ class MemoryMagics(Magics):
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
         show(self.shell, page)
+
+    # A question is nobody's template: ``{x}`` and ``$x`` in it stay as they are.
+    @no_var_expand
+    @line_cell_magic
+    def ask(self, line: str, cell: str | None = None) -> None:
+        """Ask the assistant, which has read this notebook, its notes and the project's files.
+
+        ::
+
+            %ask [--quiet] [--last N] TEXT
+
+            %%ask [--quiet] [--last N]
+            TEXT
+
+            --quiet   show the answer without a line for each file it looked at
+            --last N  let it see only the newest N cells and questions
+
+        It reads and answers; it runs no code and changes nothing. The stop button or Ctrl-C ends
+        it and keeps what came. It needs a model: see ``%memory engine``. ``%memory ask-reset``
+        begins a new conversation.
+        """
+        from ipymemory import asking  # late: loading needs none of it
+
+        try:
+            asking.ask(self.shell, self._asker, asking.parse(line, cell))
+        except IpymemoryError as error:
+            raise UsageError(str(error)) from None
 
     @cell_magic
     def private(self, line: str, cell: str) -> None:

@@ -57,6 +57,11 @@ class Stream:
         self.value, self.error = value, error
         self._queue.put(None)
 
+    @property
+    def chars(self) -> int:
+        """Characters of what has come, kept or taken."""
+        return self._put
+
     def take(self, seconds: float) -> list[Mapping[str, Any]]:
         """Return what has come; wait at most `seconds` for the first piece or the end."""
         found: list[Mapping[str, Any]] = []

@@ -306,8 +306,6 @@ class Worker:
             return "pong"
         if session is None:
             raise IpymemoryError(_NO_SESSION)
-        if name == "ask_reset":
-            return await session.reset_asks()
         if name == "status":
             session.observe()
             return session.status()

@@ -49,12 +49,17 @@ class Talk:
     """A conversation of one message."""
 
     system: str = ""
-    asked: list[int | None] = field(default_factory=list)
+    asked: list[tuple[int | None, str]] = field(default_factory=list)
 
     def fork(
-        self, last: str, *, tools: tuple[ToolSpec, ...] = (), turns: int | None = None
+        self,
+        last: str,
+        *,
+        tools: tuple[ToolSpec, ...] = (),
+        turns: int | None = None,
+        since: str = "",
     ) -> Request:
-        self.asked.append(turns)
+        self.asked.append((turns, since))
         said = (Message("user", "x = 1"), Message("assistant", "noted"), Message("user", last))
         return Request(self.system, said, tools)
 
@@ -163,7 +168,7 @@ def test_a_tool_call_is_told_between_the_words_and_kept_in_the_exchange(
     kinds = [next(iter(each)) for each in asking.told]
     assert kinds == ["text", "text", "call", "text", "text", "text", "text"]
     assert asking.told[2] == {"call": "Read", "about": "a.py"}
-    assert asking.talk.asked == [4]
+    assert asking.talk.asked == [(4, "")]
     assert answer.text == "I look.\n\nIt is a function."
     assert [each.role for each in answer.messages] == ["user", "assistant", "user", "assistant"]
     assert answer.messages[2].results[0].text == "def a(): ..."
@@ -294,6 +299,18 @@ def test_after_a_restart_the_model_knows_that_no_variable_is_defined(
     assert asked.endswith("\n\nWhere is x?")
     session.cell("y = 2")
     assert kernel_state(session.entries) == assistant.PARTLY
+
+
+def test_after_a_reset_only_what_came_since_is_seen(new: Callable[..., Asking]) -> None:
+    session = Session()
+    session.cell("x = 1")
+    session.happening("ask_reset")
+    session.happening("ask_reset")
+    newest = session.entries[-1].id
+    session.cell("y = 1")
+    asking = new(Reply("Yes."), entries=session.entries)
+    asking()
+    assert asking.talk.asked == [(None, newest)]
 
 
 def test_what_a_call_is_about_is_told_in_a_few_words() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipymemory.commands import calling, helping
+from ipymemory.commands.asks import ASK_RESET
 from ipymemory.commands.diagnosis import DOCTOR
 from ipymemory.commands.exporting import EXPORT
 from ipymemory.commands.modes import MODE, PAUSE, RESUME
@@ -22,7 +23,7 @@ from ipymemory.commands.status import STATUS
 COMMANDS: dict[str, Command] = {
     each.name: each
     for each in [
-        *(STATUS, NOTES, MODE, PAUSE, RESUME),
+        *(STATUS, NOTES, ASK_RESET, MODE, PAUSE, RESUME),
         *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]
 }

@@ -25,6 +25,9 @@ from ipymemory.turns import Entry, Happening, Message, ToolCall, Turn
 
 JOB = "ask"
 
+RESET = "ask_reset"
+"""The event of a transcript after which the assistant sees only what came since."""
+
 MOST_TEXT = 100_000
 """Characters of an answer that its reply repeats; six bytes each at the worst, as one line."""
 
@@ -38,9 +41,18 @@ class Talk(Protocol):
     """What the assistant needs of a conversation."""
 
     def fork(
-        self, last: str, *, tools: tuple[ToolSpec, ...] = (), turns: int | None = None
+        self,
+        last: str,
+        *,
+        tools: tuple[ToolSpec, ...] = (),
+        turns: int | None = None,
+        since: str = "",
     ) -> Request:
-        """Return the conversation, of its turns only the newest `turns`, and `last` as its end."""
+        """Return the conversation with `last` as its end.
+
+        Of its turns only the newest `turns` where that is a number, and only what began after the
+        entry `since` where there is one.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +112,8 @@ async def ask(
     """
     sent = assistant.question(question, kernel_state(context.entries))
     specs = tuple(each.spec for each in context.tools.values())
-    request = context.conversation.fork(sent, tools=specs, turns=last)
+    since = reset(context.entries)
+    request = context.conversation.fork(sent, tools=specs, turns=last, since=since)
     if assistant.SYSTEM not in request.system:
         request = replace(request, system=f"{assistant.SYSTEM}\n{request.system}".strip() + "\n")
     heard = _Heard(context.model, request, hear)
@@ -128,6 +141,12 @@ def kernel_state(entries: Sequence[Entry]) -> str:
     if not any(kernel < newest for kernel in ran):
         return ""
     return assistant.PARTLY if newest in ran else assistant.RESTARTED
+
+
+def reset(entries: Sequence[Entry]) -> str:
+    """Return the id of the newest ``ask-reset``, nothing where there was none."""
+    found = (each for each in reversed(entries) if isinstance(each, Happening))
+    return next((each.id for each in found if each.name == RESET), "")
 
 
 def _kernel(entry: Entry) -> int:
