@@ -23,12 +23,14 @@ from ipymemory.errors import IpymemoryError
 from ipymemory.host import config_files, flags
 from ipymemory.identity import identity, working_folder
 from ipymemory.live import LiveSession
-from ipymemory.magics import PREFIX, MemoryMagics, answer, without_private
+from ipymemory.magics import PREFIX, MemoryMagics, answer, with_questions, without_private
 
 if TYPE_CHECKING:
     from ipymemory.commands.place import Place
 
 log = logging.getLogger(__name__)
+
+_TRANSFORMERS = (without_private, with_questions)
 
 ATTRIBUTE = "_ipymemory"
 """Where the shell keeps what was loaded into it."""
@@ -93,7 +95,7 @@ class Extension:
         self.magics = MemoryMagics(shell, self.place, self.live)
         shell.register_magics(self.magics)
         shell.configurables.extend(self.settings.objects)
-        shell.input_transformers_cleanup.append(without_private)
+        shell.input_transformers_cleanup.extend(_TRANSFORMERS)
         self.live.open()
         atexit.register(self.live.at_exit)
         setattr(shell, ATTRIBUTE, self)
@@ -103,8 +105,9 @@ class Extension:
         shell = self.shell
         atexit.unregister(self.live.at_exit)
         self.live.close()
-        if without_private in shell.input_transformers_cleanup:
-            shell.input_transformers_cleanup.remove(without_private)
+        for each in _TRANSFORMERS:
+            if each in shell.input_transformers_cleanup:
+                shell.input_transformers_cleanup.remove(each)
         # `Magics` puts itself among them
         own = (*self.settings.objects, self.magics)
         shell.configurables[:] = [c for c in shell.configurables if not any(c is o for o in own)]

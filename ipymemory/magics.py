@@ -11,6 +11,7 @@ the same name is there for ``%%private?`` and for a call with arguments, which i
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ipymemory.commands.place import Place
 
 PREFIX = "%memory "
+
+_ASK = re.compile(r"([ \t]*)%ask[ \t]+(\S|\S.*[^\s\\])[ \t]*(\n?)")
+"""A line that asks; one that ends in a backslash goes on in the next."""
 
 
 def show(shell: Any, page: Page) -> None:
@@ -78,6 +82,27 @@ def without_private(lines: list[str]) -> list[str]:
 without_private.has_side_effects = True  # type: ignore[attr-defined]
 
 
+def with_questions(lines: list[str]) -> list[str]:
+    """Return `lines` with each ``%ask TEXT`` as the call that it stands for.
+
+    IPython takes a line that ends in a question mark for a search for help, and most questions
+    do; an apostrophe it takes for the begin of a string. Pure and idempotent; ``%ask?`` stays,
+    and so does what stands within a string of several lines.
+    """
+    if not any("%ask" in each for each in lines):
+        return lines
+    found, above = [], ""
+    for line in lines:
+        asked = _ASK.fullmatch(line)
+        if asked is not None and above.count('"""') % 2 == above.count("'''") % 2 == 0:
+            call = f"get_ipython().run_line_magic('ask', {asked[2]!r})"
+            found.append(f"{asked[1]}{call}{asked[3]}")
+        else:
+            found.append(line)
+        above += line
+    return found
+
+
 @magics_class
 class MemoryMagics(Magics):
     """Our magics for one shell; `place` says where a command is called, `asker` is who is asked."""
@@ -98,10 +123,10 @@ class MemoryMagics(Magics):
 
             %memory status            show what runs, what ran last and where it all lies
             %memory notes             show the session notes, or those of a notebook file
-            %memory ask-reset         have %%ask begin a new conversation
             %memory mode              show or choose what may happen by itself in this project
             %memory pause             record nothing until resume-recording
             %memory resume-recording  record again after pause
+            %memory ask-reset         have %%ask begin a new conversation
             %memory history           list what engines wrote, newest first
             %memory diff              show what a run changed
             %memory undo              put back what was there before a run

@@ -82,7 +82,7 @@ class Growing:
                 calls += [] if self.quiet else [each.line("`")]
                 continue
             if each.shown is None:
-                each.shown = neutral(each.text).strip("\n")
+                each.shown = neutral(each.text).strip("\n").rstrip()
             if each.shown:
                 blocks += ["\\\n".join(calls)] if calls else []
                 blocks.append(each.shown)
@@ -92,7 +92,7 @@ class Growing:
     def plain(self) -> str:
         """Return it as plain text."""
         blocks = [
-            each.line("") if isinstance(each, _Call) else plain(each.text).strip("\n")
+            each.line("") if isinstance(each, _Call) else plain(each.text).strip("\n").rstrip()
             for each in (*self._parts, _Words(self._note))
             if not (self.quiet and isinstance(each, _Call))
         ]

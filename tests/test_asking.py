@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import threading
 import time
@@ -19,7 +20,7 @@ from ipymemory import asking
 from ipymemory.asking import STOPPED, Asked, Question, follow, parse
 from ipymemory.client import MOST_ASKED, fitting
 from ipymemory.errors import CommandError
-from ipymemory.magics import MemoryMagics
+from ipymemory.magics import MemoryMagics, with_questions
 from ipymemory.pipes import encode
 from ipymemory.streamed import Growing, Terminal, settled
 from ipymemory.streaming import Stream
@@ -69,6 +70,31 @@ def test_a_long_question_is_cut_to_what_a_message_holds(letter: str) -> None:
     assert len(encode({"question": cut})) < MOST_ASKED
     assert (cut[:5], cut[-4:]) == ("first", "last")
     assert fitting(letter * 5) == letter * 5
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%ask why?\n", "get_ipython().run_line_magic('ask', 'why?')\n"),
+        ("  %ask  it's {x}? ", "  get_ipython().run_line_magic('ask', \"it's {x}?\")"),
+        ("%ask x", "get_ipython().run_line_magic('ask', 'x')"),
+        ("%ask?", "%ask?"),
+        ("%ask", "%ask"),
+        ("%ask a \\\n", "%ask a \\\n"),
+        ("%%ask why?\n", "%%ask why?\n"),
+        ("%asked why?\n", "%asked why?\n"),
+        ("x = 1 # %ask why?", "x = 1 # %ask why?"),
+    ],
+)
+def test_a_question_mark_asks_for_no_help(line: str, expected: str) -> None:
+    assert with_questions([line]) == [expected]
+    assert with_questions([expected]) == [expected]
+
+
+def test_a_line_within_a_string_is_no_question() -> None:
+    lines = ['x = """\n', "%ask why?\n", '"""\n', "%ask why?\n"]
+    assert with_questions(lines)[:3] == lines[:3]
+    assert with_questions(lines)[3].startswith("get_ipython")
 
 
 # What is shown.
@@ -172,9 +198,9 @@ def test_the_first_words_are_shown_at_once_and_then_ten_times_a_second() -> None
     thread.join()
     times = [at for at, _ in screen.shown]
     assert times[0] - said[0] < 0.05
-    assert all(b - a >= 0.095 for a, b in zip(times, times[1:], strict=False))
+    assert all(b - a >= 0.095 for a, b in itertools.pairwise(times))
     assert 3 <= len(times) <= 11
-    assert answer.plain() == "".join(f"{n} " for n in range(100))
+    assert answer.plain() == " ".join(map(str, range(100)))
 
 
 @pytest.mark.parametrize(
@@ -253,8 +279,12 @@ def test_in_a_terminal_the_answer_is_printed_and_nothing_returned(
     assert printed.count("Two x < 1") == 2
     assert printed.count("Read") == 1
     assert "\x1b" not in printed
-    shell.run_cell("%ask why {x}")
-    assert asker.asked[-1][0] == "why {x}"
+    shell.input_transformers_cleanup.append(with_questions)
+    for question in ("why {x}", "what's $x?", "is it x??", "a `b", "x!"):
+        assert shell.run_cell(f"%ask {question}").success
+        assert asker.asked[-1][0] == question
+    assert shell.run_cell("%%ask what's {x}?\nand $x?").success
+    assert asker.asked[-1][0] == "what's {x}?\nand $x?"
 
 
 def test_a_wrong_call_asks_nobody(shell: Any) -> None:

@@ -23,7 +23,7 @@ from ipymemory.commands.status import STATUS
 COMMANDS: dict[str, Command] = {
     each.name: each
     for each in [
-        *(STATUS, NOTES, ASK_RESET, MODE, PAUSE, RESUME),
+        *(STATUS, NOTES, MODE, PAUSE, RESUME, ASK_RESET),
         *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]
 }
