@@ -47,6 +47,9 @@ class Asker(Protocol):
     ) -> AbstractContextManager[Stream]:
         """Put the question on record and to the worker; raises `IpymemoryError`."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave what is shown within the block out of the record of the cell that runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from ipymemory.excerpts import Excerpt, clip, plain
 
@@ -55,6 +55,8 @@ class Captured:
         self._streams: dict[str, _Item] = {}
         self._clear = False
         self._muted = False
+        self.aside: Literal["", "streams", "displays"] = ""
+        """What of that which comes just now is ours, shown by a magic, and not to be taken."""
         self._left_out = 0
         # Reentrant: a collection of garbage in here may run a `__del__` that prints.
         self._lock = threading.RLock()
@@ -71,7 +73,7 @@ class Captured:
     def stream(self, name: str, text: str) -> None:
         """Take what was written to ``stdout`` or ``stderr``."""
         with self._lock:
-            if self._muted:
+            if self._muted or self.aside == "streams":
                 return
             self._clear_if_asked()
             last = self._items[-1] if self._items else None
@@ -90,7 +92,7 @@ class Captured:
         """Take a result or a display: its text, and of everything else the type and size."""
         text, mime = self._told(data)
         with self._lock:
-            if self._muted:
+            if self._muted or self.aside == "displays":
                 return
             self._clear_if_asked()
             if len(self._items) >= MOST_ITEMS:

@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +183,10 @@ class LiveSession:
                 }
             )
             self._notify("end")
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Return a block within which what is shown is ours, and is left out of the record."""
+        return self._recorder.aside()
 
     def _for_asking(self) -> tuple[TranscriptWriter, Client]:
         """Return what an ask needs, the session begun if it is not; raises `IpymemoryError`."""

@@ -145,7 +145,8 @@ class MemoryMagics(Magics):
             page = table.call(self._place(), arg_split(line, posix=True, strict=False))
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
-        show(self.shell, page)
+        with self._asker.aside():
+            show(self.shell, page)
 
     # A question is nobody's template: ``{x}`` and ``$x`` in it stay as they are.
     @no_var_expand
@@ -170,7 +171,9 @@ class MemoryMagics(Magics):
         from ipymemory import asking  # late: loading needs none of it
 
         try:
-            asking.ask(self.shell, self._asker, asking.parse(line, cell))
+            question = asking.parse(line, cell)
+            with self._asker.aside():
+                asking.ask(self.shell, self._asker, question)
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
 

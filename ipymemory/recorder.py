@@ -18,8 +18,8 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ipymemory.capture import Captured, KernelTap, TerminalTee
@@ -151,6 +151,20 @@ class Recorder:
             self._outputs.start()
             self._enter_history(current)
         return self._writer
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave what is shown meanwhile out of the cell that runs: a magic of ours shows it."""
+        turning = self._turns.get(self._key())
+        captured = turning.captured if turning is not None else None
+        if captured is not None:
+            # A kernel sends what the cell printed before when it likes, perhaps only now.
+            captured.aside = "streams" if self._tap is None else "displays"
+        try:
+            yield
+        finally:
+            if captured is not None:
+                captured.aside = ""
 
     def settle(self) -> None:
         """Wait for a moment until the output of the cells before is on record."""

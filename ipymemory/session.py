@@ -17,11 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import expiry, lines, places, sessions
+from ipymemory import assistant, expiry, lines, places, sessions
 from ipymemory.agent import Outcome
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
-from ipymemory.errors import IpymemoryError
+from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
@@ -146,6 +146,21 @@ class MemorySession:
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._after_the_one_in_flight())
         return await asyncio.shield(self._next)
+
+    async def ask(
+        self,
+        question: str,
+        ask_id: str,
+        last: int | None,
+        hear: Callable[[Mapping[str, Any]], None],
+        cancelled: Callable[[], bool],
+    ) -> dict[str, Any]:
+        """Have the assistant answer the question on record as `ask_id`; return the answer.
+
+        `hear` gets each piece as it comes. Raises `EngineError` when there is no model.
+        """
+        self.observe()
+        raise EngineError(assistant.NO_MODEL)
 
     async def finish(self) -> None:
         """Wait for updates in flight, then cover what is left; for the end of a kernel."""

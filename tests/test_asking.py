@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -243,6 +243,9 @@ class Asker:
         self.pieces = pieces
         self.then = then
         self.asked: list[tuple[str, int | None, Asked]] = []
+
+    def aside(self) -> Any:
+        return nullcontext()
 
     @contextmanager
     def asking(self, question: str, last: int | None, cell: Asked) -> Iterator[Stream]:

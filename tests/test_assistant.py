@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernels import Kernel, Ran, eventually
+from kernels import Kernel, Ran, eventually, texts
 
 pytestmark = pytest.mark.kernel
 
@@ -156,6 +156,11 @@ def test_an_ask_is_on_record_masked_before_it_is_sent_and_is_no_cell(new_kernel:
     assert not [each for each in kernel.cells() if "%%ask" in each.get("source", "")]
     kernel.run("%ask what's a line {x} $x?")
     assert asks(kernel)[-2]["question"] == "what's a line {x} $x?"
+    # In a cell of other things too, what it shows is none of that cell's outputs.
+    mixed = "print('before')\n%ask why?\n%memory notes\nprint('after')"
+    kernel.run(mixed)
+    assert texts(kernel.recorded(mixed)) == "before\nafter\n"
+    assert asks(kernel)[-1]["status"] == "ok"
     # It returns nothing.
     kernel.run("41 + 1")
     kernel.run("%ask why")
@@ -184,7 +189,10 @@ def test_it_can_be_the_first_thing_in_a_notebook(kernel: Kernel) -> None:
     ran = kernel.run("%ask what is this?")
     assert ran.reply["status"] == "ok"
     # Without a model it says how to get one.
-    eventually(lambda: asks(kernel)[-1]["type"] == "ask_end", "the end of the ask")
+    shown = ran.messages[-1][1]["data"]["text/markdown"]
+    assert "localhost:11434" in shown
+    assert shown.count("`%memory engine anthropic`") == 2
+    assert [each["type"] for each in asks(kernel)] == ["ask", "ask_end"]
     assert asks(kernel)[0]["question"] == "what is this?"
 
 
