@@ -26,7 +26,8 @@ SCRIPT = """
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Any]:
-    pexpect = pytest.importorskip("pexpect", reason="there is no pseudo-terminal on Windows")
+    import pexpect  # there is none on Windows, and no pseudo-terminal
+
     fake = tmp_path / "fake.py"
     fake.write_text(FAKE.replace("{script}", SCRIPT.replace("\\", "\\\\\\\\")))
     child = pexpect.spawn(
