@@ -10,6 +10,8 @@
     ├── SettingError      a setting has a value it cannot have
     ├── HistoryError      a write cannot be logged, shown or undone
     │   └── ChangedSince      the file is no longer what the job left
+    ├── MemoryMissing     there is no memory of that name
+    ├── MemoryRefused     a memory is not kept or changed as it was asked
     ├── ToolError         a tool call cannot be carried out; its text is the answer to the engine
     ├── CommandError      a command was called in a form that it does not have
     ├── EngineError       an engine cannot answer
@@ -77,6 +79,14 @@ class ChangedSince(HistoryError):
     def __init__(self, message: str, versions: tuple[Versions, ...]) -> None:
         super().__init__(message)
         self.versions = versions
+
+
+class MemoryMissing(IpymemoryError):
+    """There is no memory of that name; the message names the nearest."""
+
+
+class MemoryRefused(IpymemoryError):
+    """A memory is not kept or changed as it was asked; the message says why."""
 
 
 class ToolError(IpymemoryError):

@@ -66,6 +66,7 @@ PARTS = {
     "entry_lines": "transcript",
     "session_record": "sessions",
     "greeting": "extension",
+    "memory_place": "places",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 
