@@ -126,11 +126,7 @@ def folded_name(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def same(draft: Draft, memory: Memory) -> bool:
-    """Return whether `memory` says what `draft` says, word for word."""
-    return _said(draft.description, draft.body) == _said(memory.description, memory.body)
-
-
-def _said(description: str, body: str) -> tuple[str, str]:
-    lines = "\n".join(body.strip().split("\n")[:_COMPARED_LINES])
-    return fingerprint(description), fingerprint(lines)
+def said(text: Draft | Memory) -> tuple[str, str]:
+    """Return what tells that two say the same, word for word: hashes of description and body."""
+    lines = "\n".join(text.body.strip().split("\n")[:_COMPARED_LINES])
+    return fingerprint(text.description), fingerprint(lines)

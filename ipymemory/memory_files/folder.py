@@ -109,10 +109,8 @@ class MemoryFolder(ReadFolder):
                     "The user forgot this before, so it was not kept. It is kept again when the "
                     "user asks for it by hand."
                 )
-            every = self.scan()
-            for each in every:
-                if each.current and not each.problem and drafts.same(draft, each):
-                    return each
+            if (same := self.saying(draft)) is not None:
+                return same
             old = self.find(replaces) if replaces else self._of_subject(draft)
             if old is not None:
                 return self._supersede(old, draft, run)
@@ -146,6 +144,10 @@ class MemoryFolder(ReadFolder):
             data = _bytes(memory, seen)
             self._forgotten().add(memory, run.id)
             run.write(memory.path, None, seen=data)
+            # Late, since recall stands on this room: what is forgotten leaves its index too.
+            from ipymemory.recall.database import drop
+
+            drop(self.project.folder / "index.sqlite", memory.name)
             self._listing.write(self.scan())
             return memory
 
@@ -238,7 +240,7 @@ class MemoryFolder(ReadFolder):
             raise MemoryRefused(
                 f"{old.name} holds a person's own words; only a person's words take their place."
             )
-        if drafts.same(draft, old):
+        if drafts.said(draft) == drafts.said(old):
             return old
         data = _bytes(old, seen)
         try:

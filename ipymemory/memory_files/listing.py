@@ -37,6 +37,8 @@ class Listing:
         self._folder = folder
         self._record = project.folder / "listed.json"
         self._usage = project.folder / "usage.jsonl"
+        self._lines: dict[str, tuple[Memory, str, str]] = {}
+        """Memory, line and hash of the line, by file."""
 
     def pages(self) -> list[str]:
         """Return the texts of the index's pages, none where there is no index."""
@@ -80,11 +82,24 @@ class Listing:
         written = self._written()
         return index.arranged(
             pages,
-            {each.file: index.line(each) for each in memories if each.current},
+            {file: line for file, (_, line, _) in self._known(memories).items()},
             lambda file, text: written.get(file) == _hash(text),
             fresh=fresh,
             recency=lambda: self._recency(memories),
         )
+
+    def _known(self, memories: Iterable[Memory]) -> dict[str, tuple[Memory, str, str]]:
+        """Return the line of each current memory; of those that did not change, as before."""
+        known, self._lines = self._lines, {}
+        for each in memories:
+            if each.current:
+                file = each.file
+                before = known.get(file)
+                if before is None or before[0] is not each:
+                    line = index.line(each)
+                    before = each, line, _hash(line)
+                self._lines[file] = before
+        return self._lines
 
     def _replaced(self, before: Sequence[bytes], pages: Sequence[bytes]) -> bool:
         """Write what differs, the last page first: a line is there twice before it is nowhere."""
@@ -114,8 +129,8 @@ class Listing:
 
     def _remember(self, memories: Iterable[Memory]) -> None:
         """Record the lines. Not synced to the disk: the record is derived, and asked each save."""
-        known = {each.file: _hash(index.line(each)) for each in memories if each.current}
-        value = json.dumps({"version": 1, "lines": known}).encode("utf-8", "backslashreplace")
+        known = {file: hash for file, (_, _, hash) in self._known(memories).items()}
+        value = json.dumps({"version": 1, "lines": known}).encode()
         temporary = self._record.with_name(f".{self._record.name}.tmp")
         with contextlib.suppress(OSError):
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipymemory.errors import MemoryMissing
-from ipymemory.memory_files import scanning
+from ipymemory.memory_files import drafts, scanning
 from ipymemory.memory_files.listing import Listing
-from ipymemory.memory_files.values import Memory, one_line
+from ipymemory.memory_files.values import Draft, Memory, one_line
 from ipymemory.memory_place import memory_files
 from ipymemory.places import Project
 
@@ -26,6 +26,7 @@ class ReadFolder:
         self._listing = Listing(self.folder, project)
         self._known: _Known = {}
         self._sorted: tuple[Memory, ...] = ()
+        self._said: dict[str, tuple[Memory, tuple[str, str]]] = {}
 
     def scan(self) -> tuple[Memory, ...]:
         """Return every memory, newest first; a file that did not change is not read again."""
@@ -89,7 +90,20 @@ class ReadFolder:
 
     def read(self, name: str) -> Memory:
         """Return the memory called `name` with all of its text; raises `MemoryMissing`."""
-        found = self.find(name)
+        return self._whole(self.find(name))
+
+    def read_exactly(self, name: str) -> Memory:
+        """Return the memory of exactly this name, from its file and without a scan.
+
+        Raises `MemoryMissing`. `name` must come from a scan or an index of ours.
+        """
+        parts = f"{name}.md".split("/")
+        if not all(parts) or {"..", "."} & set(parts) or "\\" in name or "\0" in name:
+            raise MemoryMissing(f"No memory can be called {one_line(name, 60)}.")
+        path = self.folder.joinpath(*parts)
+        return self._whole(Memory(name, "", "", "", path, ""))
+
+    def _whole(self, found: Memory) -> Memory:
         try:
             status = os.lstat(found.path)
         except OSError as error:
@@ -100,6 +114,19 @@ class ReadFolder:
         """Return the text of ``MEMORY.md`` as it should read now; writes nothing."""
         pages = self._listing.due(self.scan())
         return pages[0] if pages else ""
+
+    def saying(self, draft: Draft) -> Memory | None:
+        """Return the current memory that says what `draft` says, word for word, or None."""
+        wanted, known = drafts.said(draft), self._said
+        self._said = {}
+        found = None
+        for each in self.scan():
+            before = known.get(each.name)
+            said = before[1] if before and before[0] is each else drafts.said(each)
+            self._said[each.name] = each, said
+            if said == wanted and each.current and not each.problem:
+                found = each
+        return found
 
     def drift(self) -> list[str]:
         """Return the pages of the index as they should read where they do not, else nothing."""

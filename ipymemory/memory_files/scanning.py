@@ -36,15 +36,12 @@ def whole(path: Path, name: str, found: os.stat_result) -> Memory:
     return _memory(path, name, found, MOST_BYTES, 0)
 
 
-def parsed(data: bytes, path: Path, name: str, changed: float, *, lines: int = 0) -> Memory:
+def parsed(data: bytes, path: Path, name: str, changed: float) -> Memory:
     """Return the memory that a file with `data` is; `changed` is its time in seconds.
 
-    With `lines` only so many are looked at. Raises `UnicodeDecodeError`.
+    Raises `UnicodeDecodeError`.
     """
-    text = data.decode("utf-8")
-    if lines:
-        text = _first_lines(text, lines)
-    front = frontmatter.read(text)
+    front = frontmatter.read(data.decode("utf-8"))
     fields = front.fields
     told: Any = fields.get("metadata")
     nested = told if isinstance(told, dict) else {}
@@ -80,7 +77,9 @@ def _memory(path: Path, name: str, found: os.stat_result, most: int, lines: int)
         data = _beginning(path, most)
         if len(data) < found.st_size:
             data = data[: data.rfind(b"\n") + 1]
-        memory = parsed(data, path, name, found.st_mtime, lines=lines)
+        if lines:
+            data = _first_lines(data, lines)
+        memory = parsed(data, path, name, found.st_mtime)
     except OSError as error:
         what = f"It cannot be read: {error.strerror or error}."
         return Memory(name, "", "", "", path, modified, problem=what)
@@ -118,13 +117,13 @@ def _beginning(path: Path, most: int) -> bytes:
         os.close(descriptor)
 
 
-def _first_lines(text: str, count: int) -> str:
+def _first_lines(data: bytes, count: int) -> bytes:
     at = 0
     for _ in range(count):
-        at = text.find("\n", at) + 1
+        at = data.find(b"\n", at) + 1
         if not at:
-            return text
-    return text[:at]
+            return data
+    return data[:at]
 
 
 def _moment(seconds: float) -> datetime:

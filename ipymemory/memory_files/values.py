@@ -170,7 +170,9 @@ class Memory:
 
 def one_line(text: str, most: int = 0) -> str:
     """Return `text` on one line, without what cannot be seen, of at most `most` characters."""
-    flat = _SPACE.sub(" ", "".join(c if c.isprintable() else " " for c in text)).strip()
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else " " for each in text)
+    flat = _SPACE.sub(" ", text).strip()
     return f"{flat[: most - 1].rstrip()}…" if most and len(flat) > most else flat
 
 

@@ -1,0 +1,169 @@
+"""Find memories for a question: at most a few, the current ones, and nothing rather than noise.
+
+The index lies in ``index.sqlite`` beside the project's other files and follows the memory folder
+by time, size and inode of each file. Where SQLite has no FTS5, or the index can neither be read
+nor made, the files themselves are gone through: slower, with the same answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ipymemory import lines
+from ipymemory.errors import IpymemoryError
+from ipymemory.memory_files import Memory, MemoryFolder
+from ipymemory.places import Project
+from ipymemory.recall import database, ranking, words
+from ipymemory.recall.database import Database
+from ipymemory.turns import utc_now
+
+__all__ = ["Found", "Recall"]
+
+log = logging.getLogger(__name__)
+
+FRESH_SECONDS = 1.0
+"""How long the files of a folder in which no name changed are taken for what they were: asking
+ten thousand of them for their times takes longer than the search."""
+
+_TAIL = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A memory that answers a question, with all of its text; `score` is about 0 to 1.2."""
+
+    memory: Memory
+    score: float
+
+
+class Recall:
+    """Recall over the memories in `memory`."""
+
+    def __init__(self, project: Project, memory: MemoryFolder) -> None:
+        self.project = project
+        self.memory = memory
+        self._database = Database(project.folder / "index.sqlite")
+        self._synced: tuple[object, int] | None = None
+        self._looked: tuple[float, int] = (0.0, 0)
+
+    def find(
+        self, question: str, n: int = 5, without: Collection[str] = frozenset()
+    ) -> tuple[Found, ...]:
+        """Return at most `n` memories for `question`, the best first; often none.
+
+        `without` are names of memories that are not wanted again. In mode ``off`` there are none.
+        """
+        wanted = words.asked(question)
+        if self.memory.mode == "off" or not wanted or n < 1:
+            return ()
+        found = []
+        for name, score in self._ranked(wanted):
+            if name in without:
+                continue
+            with contextlib.suppress(IpymemoryError):  # removed or replaced this moment
+                memory = self.memory.read_exactly(name)
+                if memory.current:
+                    found.append(Found(memory, score))
+            if len(found) == n:
+                break
+        return tuple(found)
+
+    def used(self, names: Sequence[str], session: str = "") -> None:
+        """Put on record that these were recalled: what is used stays in the index's first page.
+
+        Never raises: a record that cannot be written costs only the order of the index.
+        """
+        if names:
+            line = {"type": "recall", "time": utc_now(), "session": session}
+            with contextlib.suppress(IpymemoryError):
+                lines.append(self.project.folder / "usage.jsonl", {**line, "memories": [*names]})
+
+    def sync(self) -> None:
+        """Bring the index in step with the files now. Never raises."""
+        self._synced, self._looked = None, (0.0, 0)
+        self._ranked([])
+
+    def _ranked(self, wanted: Sequence[str]) -> list[tuple[str, float]]:
+        for attempt in (1, 2):
+            try:
+                with self._database.opened() as db:
+                    self._sync(db)
+                    return self._answer(db, wanted)
+            except sqlite3.OperationalError as error:
+                # No FTS5, or another process holds the file: the file itself is not at fault.
+                log.info("The index of memories is not used: %s", error)
+                break
+            except sqlite3.DatabaseError as error:
+                self._synced = None
+                if attempt == 1:
+                    log.info("The index of memories is made anew: %s", error)
+                    with contextlib.suppress(OSError):
+                        self._database.discard()
+            except (OSError, IpymemoryError) as error:
+                log.info("The index of memories is not used: %s", error)
+                break
+        return self._gone_through(wanted)
+
+    def _sync(self, db: sqlite3.Connection) -> None:
+        now, changed = time.monotonic(), _changed(self.memory)
+        inode = self._database.path.stat().st_ino
+        looked, before = self._looked
+        known = self._synced is not None and self._synced[1] == inode
+        if known and changed == before and now - looked < FRESH_SECONDS:
+            return
+        every = self.memory.scan()
+        if self._synced is None or self._synced != (every, inode):
+            database.sync(db, self.memory.states(), self._whole(every))
+            self._synced = (every, inode)
+        self._looked = (time.monotonic(), changed)
+
+    def _whole(self, every: Sequence[Memory]) -> Iterator[Memory]:
+        """Yield every memory with all of its text, read again where a scan saw its beginning."""
+        for each in every:
+            if each.digest or each.problem:
+                yield each
+                continue
+            with contextlib.suppress(IpymemoryError):
+                yield self.memory.read_exactly(each.name)
+
+    def _answer(self, db: sqlite3.Connection, wanted: Sequence[str]) -> list[tuple[str, float]]:
+        counts, total = database.counted(db, wanted)
+        rarest = sorted((each for each in wanted if each in counts), key=counts.__getitem__)
+        found = database.candidates(db, rarest[: database.MOST_ASKED])
+        return ranking.ranked(found, ranking.worth(wanted, counts, total), self._uses())
+
+    def _gone_through(self, wanted: Sequence[str]) -> list[tuple[str, float]]:
+        every = [each for each in self._whole(self.memory.scan()) if each.current]
+        found = [database.candidate(each) for each in every]
+        counts = Counter(term for each in found for term in each.all.intersection(wanted))
+        return ranking.ranked(found, ranking.worth(wanted, counts, len(found)), self._uses())
+
+    def _uses(self) -> dict[str, int]:
+        """Return how often each memory was recalled, as far back as the record is read."""
+        path = self.project.folder / "usage.jsonl"
+        try:
+            values, _ = lines.read(path, max(0, path.stat().st_size - _TAIL))
+        except (OSError, IpymemoryError):
+            return {}
+        told = [each.get("memories") for each in values if each.get("type") == "recall"]
+        return Counter(
+            name
+            for names in told
+            if isinstance(names, list)
+            for name in names
+            if isinstance(name, str)
+        )
+
+
+def _changed(memory: MemoryFolder) -> int:
+    """Return when a name in the folder last changed, in nanoseconds; 0 where there is none."""
+    try:
+        return memory.folder.stat().st_mtime_ns
+    except OSError:
+        return 0
