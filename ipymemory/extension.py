@@ -87,7 +87,9 @@ class Extension:
 
     def greeting(self) -> str:
         """Return the line for the cell that loads; reads what was left here."""
-        return greeting.line(self.project, identity(self.shell), datetime.now(UTC))
+        return greeting.line(
+            self.project, identity(self.shell), datetime.now(UTC), self.settings.memory.folder
+        )
 
     def install(self) -> None:
         """Put everything into the shell."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ipymemory import sessions
 from ipymemory.commands.amounts import counted
+from ipymemory.errors import IpymemoryError
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import Identity
 from ipymemory.turns import Turn
@@ -16,12 +17,17 @@ SHORT = 60
 """Characters shown of the cell in which a kernel died."""
 
 
-def line(project: Project, identity: Identity, now: datetime) -> str:
-    """Return the line; reads the project's folder and writes nothing."""
+def line(project: Project, identity: Identity, now: datetime, memory_folder: str = "own") -> str:
+    """Return the line; reads the project's folder and writes nothing.
+
+    `memory_folder` is the setting ``Memory.folder``.
+    """
     name = project.root.name or str(project.root)
+    number = memories(project, memory_folder)
+    known = f"{counted(number, 'memory', 'memories')}{'' if number else ' yet'}"
     parts = [
         "ipymemory: notes by the built-in extractive engine (no model, no network), "
-        f"project {name}, {counted(memories(project), 'memory', 'memories')} yet."
+        f"project {name}, {known}."
     ]
     found = sessions.find(project, identity, now)
     if found.folder is not None:
@@ -55,13 +61,14 @@ def _first(turn: Turn) -> str:
     return f"{text[:SHORT]}…" if len(text) > SHORT or len(lines) > 1 else text
 
 
-def memories(project: Project) -> int:
-    """Return how many memories the project has: its Markdown files but for the index's."""
-    if not project.memory.is_dir():
+def memories(project: Project, choice: str = "own") -> int:
+    """Return how many memories the project has by ``Memory.folder``; lists names, reads no file."""
+    from ipymemory import memory_place  # late: it is asked once
+
+    try:
+        return memory_place.count(memory_place.memory_place(project, choice).folder)
+    except IpymemoryError:
         return 0
-    return sum(
-        1 for path in project.memory.rglob("*.md") if not path.name.startswith((".", "MEMORY"))
-    )
 
 
 def title_and_open_error(folder: SessionFolder) -> tuple[str, str]:

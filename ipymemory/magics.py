@@ -115,6 +115,8 @@ class MemoryMagics(Magics):
         self._place = place
         self._asker = asker
 
+    # What is to be remembered is nobody's template either.
+    @no_var_expand
     @line_magic
     def memory(self, line: str) -> None:
         """Show and steer the memory of this notebook; without a command it is the status.
@@ -123,6 +125,12 @@ class MemoryMagics(Magics):
 
             %memory status            show what runs, what ran last and where it all lies
             %memory notes             show the session notes, or those of a notebook file
+            %memory list              list the memories of this project, newest first
+            %memory show              show a memory, with where it came from
+            %memory recall            find memories for a question
+            %memory remember          keep a memory for this project's notebooks to come
+            %memory forget            remove a memory, and do not learn it again
+            %memory proposals         show memories that wait for a yes, accept or refuse them
             %memory mode              show or choose what may happen by itself in this project
             %memory pause             record nothing until resume-recording
             %memory resume-recording  record again after pause
@@ -142,7 +150,10 @@ class MemoryMagics(Magics):
         from ipymemory.commands import table  # late: loading needs none of it
 
         try:
-            page = table.call(self._place(), arg_split(line, posix=True, strict=False))
+            words = table.sentence(line)
+            if words is None:
+                words = arg_split(line, posix=True, strict=False)
+            page = table.call(self._place(), words)
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
         with self._asker.aside():

@@ -1,4 +1,4 @@
-"""What `ipymemory.open` gives: a project's sessions and notes, read from disk, without IPython."""
+"""What `ipymemory.open` gives: a project's sessions, notes and memories, without IPython."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipymemory import markdown, places, sessions
 from ipymemory.config import Settings, read_config_files
@@ -15,6 +16,9 @@ from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.markdown import Section
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import SessionRecord
+
+if TYPE_CHECKING:
+    from ipymemory.memory_files import Memory, MemoryFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,43 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class Memories:
+    """The memories of a project, newest first; iterating reads the disk anew."""
+
+    project: Project
+    settings: Settings
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter([each for each in self._folder().scan() if each.current])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def recall(self, question: str, n: int | None = None) -> list[Memory]:
+        """Return at most `n` memories that answer `question`, the best first; often none.
+
+        For None it is as many as the setting ``Memory.recalled`` says. In mode ``off`` there are
+        none.
+        """
+        from ipymemory.recall import Recall
+
+        most = self.settings.memory.recalled if n is None else n
+        return [each.memory for each in Recall(self.project, self._folder()).find(question, most)]
+
+    def get(self, name: str) -> Memory:
+        """Return the memory that `name` is or begins, with all of its text.
+
+        Raises `MemoryMissing`.
+        """
+        return self._folder().read(name)
+
+    def _folder(self) -> MemoryFolder:
+        from ipymemory.memory_files import opened
+
+        return opened(self.project, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
 class OpenProject:
     """A project: `root`, the folder it is, and `folder`, where its memory lies."""
 
@@ -115,6 +156,11 @@ class OpenProject:
     def sessions(self) -> Sessions:
         """The sessions of the project."""
         return Sessions(self.place)
+
+    @property
+    def memories(self) -> Memories:
+        """The memories of the project."""
+        return Memories(self.place, self.settings)
 
 
 def open_project(path: str | os.PathLike[str]) -> OpenProject:

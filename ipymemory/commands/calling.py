@@ -12,6 +12,21 @@ from ipymemory.commands.pages import Argument, Command
 from ipymemory.errors import CommandError
 
 
+def sentence(commands: Mapping[str, Command], line: str) -> list[str] | None:
+    """Return the words of a `line` whose command takes somebody's own sentence, else None.
+
+    They stay as they were typed, apostrophes and all; only quotes around the whole of it go.
+    """
+    name, _, rest = line.strip().partition(" ")
+    if name not in commands or not any(each.free for each in commands[name].arguments):
+        return None
+    rest = rest.strip()
+    quote = rest[:1]
+    if quote in ("'", '"') and len(rest) > 1 and rest[-1] == quote and rest.count(quote) == 2:
+        rest = rest[1:-1]
+    return [name, *rest.split()]
+
+
 def find(commands: Mapping[str, Command], name: str, prefix: str) -> Command:
     """Return the command called `name`; raises `CommandError` that names the nearest."""
     if name in commands:
@@ -65,6 +80,9 @@ def parse(
             name, joined, value = word.partition("=")
             if name not in options and not name.startswith("--") and name[:2] in options:
                 name, joined, value = name[:2], "=", name[2:]
+            if name not in options and places and places[0].free:
+                values[places[0].key].append(word)
+                continue
             if name not in options:
                 near = nearest(name, options)
                 raise wrong(f"{name} is unknown here{f'; did you mean {near}?' if near else '.'}")

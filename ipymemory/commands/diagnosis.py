@@ -1,6 +1,7 @@
 """``doctor``: what is not as it should be, and what to do about each.
 
-It reads and changes nothing. A finding is two sentences: what was found, what to do.
+It reads and changes nothing, but for the memories' index, which is derived and rebuilt when it is
+behind. A finding is two sentences: what was found, what to do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from ipymemory import kernel_hook, markdown, prompts, sessions
+from ipymemory.commands import memory_diagnosis
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
@@ -49,7 +51,8 @@ class Finding:
 def _doctor(place: Place, arguments: Arguments) -> Page:
     findings = [finding for check in _CHECKS for finding in check(place)]
     looked = (
-        "home, records, permissions, transcripts, notes, logs, leftovers, settings, hook, versions"
+        "home, records, permissions, transcripts, notes, memories, logs, leftovers, settings, "
+        "hook, versions"
     )
     if not findings:
         return Page(f"Nothing is wrong. Looked at: {looked}.", [])
@@ -88,6 +91,10 @@ def _records(place: Place) -> Iterator[Finding]:
                 f"Session {found.id} was written by a newer ipymemory and is only read here.",
                 "Type: python -m pip install --upgrade ipymemory",
             )
+
+
+def _memories(place: Place) -> Iterator[Finding]:
+    return (Finding(*each) for each in memory_diagnosis.findings(place))
 
 
 def _permissions(place: Place) -> Iterator[Finding]:
@@ -238,6 +245,7 @@ _CHECKS = (
     _permissions,
     _transcripts,
     _notes,
+    _memories,
     _template,
     _logs,
     _leftovers,

@@ -47,7 +47,8 @@ class Argument:
     For one that is known by its place, `value` shows in the right form in place of its name.
 
     `words` takes every word up to the next option, so that ``--section Current State`` needs no
-    quotes. `number` is a whole number of at least 1.
+    quotes. `number` is a whole number of at least 1. `free` is somebody's own sentence: a word in
+    it with a dash in front that is no option of the command is a word like any other.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Argument:
     number: bool = False
     words: bool = False
     required: bool = False
+    free: bool = False
 
     @property
     def option(self) -> bool:

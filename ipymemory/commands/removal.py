@@ -18,7 +18,7 @@ from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
 from ipymemory.history import History
-from ipymemory.places import SessionFolder
+from ipymemory.places import Project, SessionFolder
 from ipymemory.turns import new_id
 
 _OLDER = re.compile(r"older than (\d{1,6}) days?")
@@ -95,8 +95,14 @@ def _targets(place: Place, plan: _Plan) -> list[Path]:
     return [
         *(each.path for each in plan.folders),
         *((project.history, project.proposals) if plan.everything else ()),
-        *((project.memory,) if plan.memories else ()),
+        *((project.memory, *_about_memories(project)) if plan.memories else ()),
     ]
+
+
+def _about_memories(project: Project) -> list[Path]:
+    """Return the files that tell of memories and lie beside them; of what was forgotten, hashes."""
+    names = ("index.sqlite", "listed.json", "forgotten.jsonl")
+    return [each for name in names if (each := project.folder / name).exists()]
 
 
 def _shown(place: Place, plan: _Plan) -> str:
@@ -121,7 +127,8 @@ def _stays(plan: _Plan) -> str:
 
 
 def _bytes(path: Path) -> int:
-    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(each.stat().st_size for each in files if each.is_file())
 
 
 def _remove(place: Place, plan: _Plan) -> None:
@@ -135,8 +142,8 @@ def _remove(place: Place, plan: _Plan) -> None:
 
 def _take_away(path: Path) -> None:
     """Remove a folder; under another name first, so that no half of it is met as the whole."""
-    if path.is_symlink():
-        # What it points to is not ours.
+    if path.is_symlink() or path.is_file():
+        # What a link points to is not ours.
         path.unlink()
         return
     if not path.is_dir():

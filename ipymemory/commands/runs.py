@@ -11,6 +11,7 @@ import re
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.remembering import index_follows
 from ipymemory.errors import ChangedSince, CommandError
 from ipymemory.history import History, RunEntry
 
@@ -72,6 +73,7 @@ def _undo(place: Place, arguments: Arguments) -> Page:
                 error.versions,
             ) from None
         files = history.undo(entry.id, force=True)
+    index_follows(place)
     names = ", ".join(str(path) for path in files) or "no file, since all held that already"
     return Page(
         f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). Put back: {names}. The same "

@@ -12,10 +12,12 @@ from ipymemory.commands import calling, helping
 from ipymemory.commands.asks import ASK_RESET
 from ipymemory.commands.diagnosis import DOCTOR
 from ipymemory.commands.exporting import EXPORT
+from ipymemory.commands.memories import LIST, RECALL, SHOW
 from ipymemory.commands.modes import MODE, PAUSE, RESUME
 from ipymemory.commands.notes import NOTES
 from ipymemory.commands.pages import Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.remembering import FORGET, PROPOSALS, REMEMBER
 from ipymemory.commands.removal import PURGE
 from ipymemory.commands.runs import DIFF, HISTORY, UNDO
 from ipymemory.commands.status import STATUS
@@ -24,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     each.name: each
     for each in [
         *(STATUS, NOTES, MODE, PAUSE, RESUME, ASK_RESET),
+        *(LIST, SHOW, RECALL, REMEMBER, FORGET, PROPOSALS),
         *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]
 }
@@ -41,6 +44,11 @@ def call(place: Place, words: Sequence[str]) -> Page:
         return STATUS.run(place, {})
     command = calling.find(COMMANDS, words[0], place.prefix)
     return command.run(place, calling.parse(command, words[1:], place.prefix))
+
+
+def sentence(line: str) -> list[str] | None:
+    """Return the words of a `line` that holds somebody's own sentence, else None."""
+    return calling.sentence(COMMANDS, line)
 
 
 def overview(prefix: str) -> str:

@@ -148,7 +148,7 @@ class MemoryFolder(ReadFolder):
             from ipymemory.recall.database import drop
 
             drop(self.project.folder / "index.sqlite", memory.name)
-            self._listing.write(self.scan())
+            self._listing.write(self._look_again(memory.name))
             return memory
 
     def keep(
@@ -256,7 +256,7 @@ class MemoryFolder(ReadFolder):
 
     def _listed(self, name: str) -> Memory:
         """Bring the index in step after `name` was written; return its memory."""
-        every = self.scan()
+        every = self._look_again(name)
         self._listing.write(every, {f"{name}.md"})
         return next(each for each in every if each.name == name)
 

@@ -75,6 +75,12 @@ def dangling(pages: Sequence[str], files: Set[str]) -> list[str]:
     return found
 
 
+def too_long(page: str) -> bool:
+    """Return whether a page is past the limits."""
+    size = len(page.encode("utf-8", "surrogateescape"))
+    return page.count("\n") > MOST_LINES or size > MOST_BYTES
+
+
 def listed(pages: Sequence[str]) -> set[str]:
     """Return the files that the index leads to."""
     return {linked(each) for text in pages for each in text.split("\n")} - {""}
@@ -143,40 +149,68 @@ def _add(page: list[_Item], new: Sequence[_Item]) -> None:
 def _balance(pages: list[list[_Item]], recency: Callable[[], Mapping[str, str]]) -> None:
     """Move lines between the pages until the limits hold; make pages as they are needed."""
     first = pages[0]
-    behind = [each for page in pages[1:] for each in page if each.file]
-    if _over(first, 0 if len(pages) == 1 else 1):
+    room = _Room(first)
+    if room.over(0 if len(pages) == 1 else 1):
         known = recency()
         order = sorted(
             (each for each in first if each.file), key=lambda each: known.get(each.file, "")
         )
-        out: list[_Item] = []
-        while order and _over(first, 1 + SLACK):
-            out.append(order.pop(0))
-            first.remove(out[-1])
-        number = 1
-        for each in out:
-            while True:
-                if number == len(pages):
-                    pages.append([])
-                if not _over([*pages[number], each], 1):
-                    pages[number].append(each)
-                    break
-                number += 1
-    elif behind and len([each for each in first if each.file]) < MOST_LINES // 2:
-        known = recency()
-        behind.sort(key=lambda each: known.get(each.file, ""), reverse=True)
-        for each in behind:
-            if _over([*first, each], 1 + SLACK):
+        out: dict[str, _Item] = {}
+        for each in order:
+            if not room.over(1 + SLACK):
                 break
-            _add(first, [each])
-            for page in pages[1:]:
-                page[:] = [other for other in page if other is not each]
+            room.take(each, -1)
+            out[each.file] = each
+        first[:] = [each for each in first if each.file not in out]
+        _spread(pages, list(out.values()))
+    elif len(pages) > 1 and sum(bool(each.file) for each in first) < MOST_LINES // 2:
+        known = recency()
+        behind = [each for page in pages[1:] for each in page if each.file]
+        behind.sort(key=lambda each: known.get(each.file, ""), reverse=True)
+        back: dict[str, _Item] = {}
+        for each in behind:
+            room.take(each)
+            if room.over(1 + SLACK):
+                break
+            back[each.file] = each
+        _add(first, list(back.values()))
+        for page in pages[1:]:
+            page[:] = [each for each in page if each.file not in back]
 
 
-def _over(page: Sequence[_Item], reserve: int) -> bool:
-    """Return whether a page would be past a limit with `reserve` more lines."""
-    size = sum(each.size for each in page)
-    return len(page) + reserve > MOST_LINES or size + reserve * 40 > MOST_BYTES
+def _spread(pages: list[list[_Item]], items: Sequence[_Item]) -> None:
+    """Put `items` on the pages behind the first, where there is room, else on new ones."""
+    number, room = 0, None
+    for each in items:
+        while room is None or room.full(each):
+            number += 1
+            if number == len(pages):
+                pages.append([])
+            room = _Room(pages[number])
+        room.take(each)
+        pages[number].append(each)
+
+
+class _Room:
+    """How full a page is."""
+
+    def __init__(self, page: Sequence[_Item]) -> None:
+        self._lines = len(page)
+        self._bytes = sum(each.size for each in page)
+
+    def take(self, item: _Item, sign: int = 1) -> None:
+        self._lines += sign
+        self._bytes += sign * item.size
+
+    def over(self, reserve: int) -> bool:
+        """Return whether the page is past a limit with `reserve` more lines, links to pages."""
+        return self._lines + reserve > MOST_LINES or self._bytes + reserve * 40 > MOST_BYTES
+
+    def full(self, item: _Item) -> bool:
+        """Return whether there is no room for `item` and a link; an empty page takes anything."""
+        if not self._lines:
+            return False
+        return self._lines + 2 > MOST_LINES or self._bytes + item.size + 40 > MOST_BYTES
 
 
 def _text(page: Sequence[_Item], number: int, count: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,14 +49,29 @@ class ReadFolder:
                 found[name] = (state, scanning.scanned(Path(entry.path), name, status))
         if not same or len(found) != len(known):
             self._known = found
-            self._sorted = tuple(
-                sorted(
-                    (memory for _, memory in found.values()),
-                    key=lambda each: (each.modified, each.name),
-                    reverse=True,
-                )
-            )
+            self._sort()
         return self._sorted
+
+    def _look_again(self, name: str) -> tuple[Memory, ...]:
+        """Return the last scan with one file looked at again, which was just written or removed."""
+        path = self._path(name)
+        self._known = {**self._known}
+        self._known.pop(name, None)
+        with contextlib.suppress(FileNotFoundError):
+            status = os.lstat(path)
+            state = (status.st_mtime_ns, status.st_size, status.st_ino)
+            self._known[name] = (state, scanning.scanned(path, name, status))
+        self._sort()
+        return self._sorted
+
+    def _sort(self) -> None:
+        self._sorted = tuple(
+            sorted(
+                (memory for _, memory in self._known.values()),
+                key=lambda each: (each.modified, each.name),
+                reverse=True,
+            )
+        )
 
     def states(self) -> Mapping[str, tuple[int, int, int]]:
         """Return time, size and inode of each file of the last scan, by the memory's name."""
@@ -97,11 +113,13 @@ class ReadFolder:
 
         Raises `MemoryMissing`. `name` must come from a scan or an index of ours.
         """
+        return self._whole(Memory(name, "", "", "", self._path(name), ""))
+
+    def _path(self, name: str) -> Path:
         parts = f"{name}.md".split("/")
         if not all(parts) or {"..", "."} & set(parts) or "\\" in name or "\0" in name:
             raise MemoryMissing(f"No memory can be called {one_line(name, 60)}.")
-        path = self.folder.joinpath(*parts)
-        return self._whole(Memory(name, "", "", "", path, ""))
+        return self.folder.joinpath(*parts)
 
     def _whole(self, found: Memory) -> Memory:
         try:

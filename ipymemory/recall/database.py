@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ipymemory.files import make_folder
-from ipymemory.memory_files import Memory
+from ipymemory.memory_files.values import Memory
 from ipymemory.recall.ranking import Candidate
 from ipymemory.recall.words import terms
 

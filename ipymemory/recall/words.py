@@ -26,12 +26,12 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 _LONGEST = 64
 """Characters of a word; what is longer is a key, a hash or a picture."""
 
-STOP = """
+_STOP = """
 a about after all also am an and any are as at be been before but by can could did do does for
 from get had has have how i if in into is it its just like made make may me my need no not of
 on or our shall should so some than that the their them then there these they this those to too
 us use used using want was we were what when where which while who why will with would you your
-""".split()
+"""
 """Words that tell nothing about what a question is about."""
 
 
@@ -105,5 +105,5 @@ def _coded(term: str) -> str:
     return term if term.isascii() else f"x{term.encode('utf-8', 'surrogatepass').hex()}"
 
 
-STOPPED = frozenset(map(_stem, STOP))
+STOPPED = frozenset(map(_stem, _STOP.split()))
 """The same as terms."""
