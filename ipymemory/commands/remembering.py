@@ -60,8 +60,7 @@ def _remember(place: Place, arguments: Arguments) -> Page:
         )
     _happened(place, "saved", done)
     return Page(
-        f"Remembered as `{one(done.name)}` ({done.kind}): {one(done.description)} "
-        f"`{place.prefix}undo` takes it back.",
+        f"Remembered as `{one(done.name)}` ({done.kind}). `{place.prefix}undo` takes it back.",
         {**done.as_dict(), "new": True},
     )
 

@@ -105,7 +105,8 @@ def free_name(title: str, kind: str, taken: Collection[str]) -> str:
     On a file system without case, or one that changes how letters are composed, two names can
     be one file; so they are compared without either.
     """
-    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", title).casefold())
+    bare = re.sub("['’]", "", unicodedata.normalize("NFKC", title).casefold())
+    words = re.findall(r"[^\W_]+", bare)
     base = ""
     for word in words:
         if len(base) + len(word) + 1 > _NAME and base:

@@ -25,6 +25,9 @@ VERSION = 1
 WAIT_SECONDS = 5.0
 """How long another process is waited for that builds the index; ten thousand take two seconds."""
 
+SECURE_DELETE = (3, 42)
+"""The version of SQLite from which on FTS5 takes deleted terms out at once."""
+
 MOST_ASKED = 12
 """Terms of a question that are looked up: its rarest."""
 
@@ -160,18 +163,23 @@ def _make(db: sqlite3.Connection) -> None:
             db.execute(f"DROP TABLE IF EXISTS {name}")
         for statement in filter(str.strip, _TABLES.split(";")):
             db.execute(statement)
-        with contextlib.suppress(sqlite3.OperationalError):  # SQLite before 3.42 does not know it
+        if sqlite3.sqlite_version_info >= SECURE_DELETE:
             db.execute("INSERT INTO texts(texts, rank) VALUES('secure-delete', 1)")
         db.execute(f"PRAGMA user_version={VERSION}")
     db.execute("COMMIT")
 
 
 def _delete(db: sqlite3.Connection, names: Iterable[str]) -> None:
+    gone = False
     for name in names:
         row = db.execute("SELECT id FROM memories WHERE name = ?", (name,)).fetchone()
         if row is not None:
             db.execute("DELETE FROM texts WHERE rowid = ?", row)
             db.execute("DELETE FROM memories WHERE id = ?", row)
+            gone = True
+    if gone and sqlite3.sqlite_version_info < SECURE_DELETE:
+        # FTS5 only marks what is deleted until it merges.
+        db.execute("INSERT INTO texts(texts) VALUES('optimize')")
 
 
 def _insert(db: sqlite3.Connection, new: Iterable[Memory], states: Mapping[str, str]) -> int:
