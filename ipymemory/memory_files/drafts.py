@@ -85,6 +85,9 @@ def metadata(draft: Draft, modified: str) -> dict[str, Any]:
     source = draft.source.as_dict()
     if draft.subject:
         source["subject"] = draft.subject
+    if draft.title:
+        # The file's name has lost its capitals and marks.
+        source["title"] = draft.title
     values: dict[str, Any] = {"node_type": "memory", "type": draft.kind}
     if draft.source.session:
         values["originSessionId"] = draft.source.session

@@ -70,7 +70,8 @@ def dangling(pages: Sequence[str], files: Set[str]) -> list[str]:
     for text in pages:
         for each in text.split("\n"):
             target = linked(each)
-            if target and target not in files and not _MORE.fullmatch(each):
+            here = target.endswith(".md") and "://" not in target
+            if here and target not in files and not _MORE.fullmatch(each.removesuffix("\r")):
                 found.append(each)
     return found
 

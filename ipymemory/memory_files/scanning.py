@@ -63,7 +63,7 @@ def parsed(data: bytes, path: Path, name: str, changed: float) -> Memory:
         not replaced_by,
         subject,
         front.problem,
-        of(fields, "name"),
+        of(nested, "ipymemory_source", "title") or of(fields, "name"),
     )
 
 
