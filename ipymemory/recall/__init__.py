@@ -114,16 +114,16 @@ class Recall:
 
     def _sync(self, db: sqlite3.Connection) -> None:
         now, changed = time.monotonic(), _changed(self.memory)
-        inode = self._database.path.stat().st_ino
+        stamp = database.stamp(db)
         until, before = self._looked
-        known = self._synced is not None and self._synced[1] == inode
+        known = self._synced is not None and self._synced[1] == stamp
         if known and changed == before and now < until:
             return
         every = self.memory.scan()
         took = time.monotonic() - now
-        if self._synced is None or self._synced != (every, inode):
+        if self._synced is None or self._synced != (every, stamp):
             database.sync(db, self.memory.states(), self._whole(every))
-            self._synced = (every, inode)
+            self._synced = (every, stamp)
         self._looked = (time.monotonic() + took / LOOKING, changed)
 
     def _whole(self, every: Sequence[Memory]) -> Iterator[Memory]:

@@ -72,6 +72,11 @@ class Database:
                 self.path.with_name(self.path.name + ending).unlink()
 
 
+def stamp(db: sqlite3.Connection) -> int:
+    """Return a number that differs from one making of the index to the next."""
+    return int(db.execute("PRAGMA application_id").fetchone()[0])
+
+
 def sync(
     db: sqlite3.Connection,
     states: Mapping[str, State],
@@ -165,6 +170,7 @@ def _make(db: sqlite3.Connection) -> None:
             db.execute(statement)
         if sqlite3.sqlite_version_info >= SECURE_DELETE:
             db.execute("INSERT INTO texts(texts, rank) VALUES('secure-delete', 1)")
+        db.execute(f"PRAGMA application_id={int.from_bytes(os.urandom(3), 'big')}")
         db.execute(f"PRAGMA user_version={VERSION}")
     db.execute("COMMIT")
 
