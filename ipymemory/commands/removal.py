@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ipymemory import sessions
+from ipymemory import recall, sessions
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
@@ -138,6 +138,8 @@ def _remove(place: Place, plan: _Plan) -> None:
         History(place.project.history).forget([each.id for each in plan.folders])
     for path in _targets(place, plan):
         _take_away(path)
+    if plan.memories:
+        recall.forget_uses(place.project)
 
 
 def _take_away(path: Path) -> None:

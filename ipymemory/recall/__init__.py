@@ -8,6 +8,7 @@ nor made, the files themselves are gone through: slower, with the same answers.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import sqlite3
 import time
@@ -17,13 +18,14 @@ from dataclasses import dataclass
 
 from ipymemory import lines
 from ipymemory.errors import IpymemoryError
+from ipymemory.files import write_atomic
 from ipymemory.memory_files import Memory, MemoryFolder
 from ipymemory.places import Project
 from ipymemory.recall import database, ranking, words
 from ipymemory.recall.database import Database
 from ipymemory.turns import utc_now
 
-__all__ = ["Found", "Recall"]
+__all__ = ["Found", "Recall", "forget_uses"]
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +164,16 @@ class Recall:
             for name in names
             if isinstance(name, str)
         )
+
+
+def forget_uses(project: Project) -> None:
+    """Take out of the record of use which memories were recalled; raises `PlaceError`."""
+    path = project.folder / "usage.jsonl"
+    values, _ = lines.read(path)
+    kept = [each for each in values if each.get("type") != "recall"]
+    if len(kept) < len(values):
+        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in kept)
+        write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _changed(memory: MemoryFolder) -> int:
