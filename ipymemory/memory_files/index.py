@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from ipymemory.memory_files.values import Memory, one_line
@@ -58,6 +59,7 @@ def line(memory: Memory) -> str:
     return f"{start} — {one_line(hook, room)}" if hook and room >= 12 else start
 
 
+@lru_cache(maxsize=4096)  # most lines are as they were at the last save
 def linked(text: str) -> str:
     """Return the file that a line of the index leads to, empty when it is none of that form."""
     match = _LINK.fullmatch(text.removesuffix("\r"))
@@ -124,7 +126,7 @@ def _taken(
         if _MORE.fullmatch(bare):
             continue
         file = linked(each)
-        own = bool(file) and (ours(file, bare) or lines.get(file) == bare)
+        own = bool(file) and (lines.get(file) == bare or ours(file, bare))
         if file in lines and file not in seen:
             seen.add(file)
             items.append(_Item(lines[file] + each[len(bare) :] if own else each, file))

@@ -15,16 +15,19 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 from ipymemory import lines
-from ipymemory.errors import IpymemoryError
+from ipymemory.errors import IpymemoryError, PlaceError
 from ipymemory.files import make_folder, read_json
 from ipymemory.held import Held
-from ipymemory.memory_files import index
+from ipymemory.memory_files import index, scanning
 from ipymemory.memory_files.values import Memory
 from ipymemory.places import Project
 
 _MOST_PAGES = 1000
 _TAIL = 1024 * 1024
 """Bytes of ``usage.jsonl`` that are asked when lines must move: some thousands of recalls."""
+
+_MOST_BYTES = 16 * 1024 * 1024
+"""Bytes of a page, as many as `held` reads; ours have 25,000."""
 
 _TRIES = 5
 """How often an index that somebody edits meanwhile is arranged anew."""
@@ -65,8 +68,7 @@ class Listing:
         if not self._folder.is_dir():
             return found
         for number in range(1, _MOST_PAGES):
-            with Held(self._folder / index.page_name(number)) as held:
-                data = held.read()
+            data = _read(self._folder / index.page_name(number))
             if data is None:
                 # A first page that was deleted must not hide the others.
                 if number == 1 and (self._folder / index.page_name(2)).exists():
@@ -146,6 +148,19 @@ class Listing:
             if time > found.get(file, "~"):
                 found[file] = time
         return found
+
+
+def _read(path: Path) -> bytes | None:
+    """Return what a page holds; the write that may follow looks again, with more care."""
+    try:
+        return scanning.beginning(path, _MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PlaceError(
+            f"The index {path} cannot be read: {error.strerror or error}. Move it away; it is "
+            "made again from the memories."
+        ) from error
 
 
 def recalled(usage: Path) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from ipymemory.errors import MemoryMissing
@@ -14,8 +13,11 @@ from ipymemory.memory_files.values import Draft, Memory, one_line
 from ipymemory.memory_place import memory_files
 from ipymemory.places import Project
 
-_Known = dict[str, tuple[tuple[int, int, int], Memory]]
-"""Time, size and inode of a file when it was read, and the memory in it, by the memory's name."""
+State = tuple[int, int, int]
+"""Time, size and inode of a file: it is another file, or was written, when one of them differs."""
+
+_Known = dict[str, tuple[State, Memory]]
+"""The state of a file when it was read, and the memory in it, by the memory's name."""
 
 
 class ReadFolder:
@@ -73,9 +75,16 @@ class ReadFolder:
             )
         )
 
-    def states(self) -> Mapping[str, tuple[int, int, int]]:
-        """Return time, size and inode of each file of the last scan, by the memory's name."""
-        return {name: state for name, (state, _) in self._known.items()}
+    def states(self) -> dict[str, State]:
+        """Return time, size and inode of each file by the memory's name; reads none of them."""
+        found = {}
+        skip = len(str(self.folder)) + 1
+        for entry in memory_files(self.folder):
+            with contextlib.suppress(OSError):  # gone meanwhile
+                status = entry.stat(follow_symlinks=False)
+                name = entry.path[skip:-3].replace(os.sep, "/")
+                found[name] = (status.st_mtime_ns, status.st_size, status.st_ino)
+        return found
 
     def manifest(self, most: int = 200) -> str:
         """Return a line for each of the newest `most` memories (behaviour E8)."""

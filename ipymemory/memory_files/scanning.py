@@ -74,7 +74,7 @@ def _memory(path: Path, name: str, found: os.stat_result, most: int, lines: int)
     if not stat.S_ISREG(found.st_mode):
         return Memory(name, "", "", "", path, modified, problem="It is no file.")
     try:
-        data = _beginning(path, most)
+        data = beginning(path, most)
         if len(data) < found.st_size:
             data = data[: data.rfind(b"\n") + 1]
         if lines:
@@ -107,8 +107,11 @@ def _with_digest(memory: Memory, hash: str) -> Memory:
     )
 
 
-def _beginning(path: Path, most: int) -> bytes:
-    """Return at most `most` bytes; a link is not followed, a pipe not waited for."""
+def beginning(path: Path, most: int) -> bytes:
+    """Return at most `most` bytes; a link is not followed, a pipe not waited for.
+
+    Raises `OSError`.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
     try:

@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ipymemory import lines
@@ -121,21 +121,18 @@ class Recall:
         known = self._synced is not None and self._synced[1] == stamp
         if known and changed == before and now < until:
             return
-        every = self.memory.scan()
+        states = self.memory.states()
         took = time.monotonic() - now
-        if self._synced is None or self._synced != (every, stamp):
-            database.sync(db, self.memory.states(), self._whole(every))
-            self._synced = (every, stamp)
+        if self._synced is None or self._synced != (states, stamp):
+            database.sync(db, states, self._read)
+            self._synced = (states, stamp)
         self._looked = (time.monotonic() + took / LOOKING, changed)
 
-    def _whole(self, every: Sequence[Memory]) -> Iterator[Memory]:
-        """Yield every memory with all of its text, read again where a scan saw its beginning."""
-        for each in every:
-            if each.digest or each.problem:
-                yield each
-                continue
-            with contextlib.suppress(IpymemoryError):
-                yield self.memory.read_exactly(each.name)
+    def _read(self, name: str) -> Memory | None:
+        try:
+            return self.memory.read_exactly(name)
+        except IpymemoryError:
+            return None  # removed this moment
 
     def _answer(self, db: sqlite3.Connection, wanted: Sequence[str]) -> list[tuple[str, float]]:
         counts, total = database.counted(db, wanted)
@@ -144,8 +141,8 @@ class Recall:
         return ranking.ranked(found, ranking.worth(wanted, counts, total), self._uses())
 
     def _gone_through(self, wanted: Sequence[str]) -> list[tuple[str, float]]:
-        every = [each for each in self._whole(self.memory.scan()) if each.current]
-        found = [database.candidate(each) for each in every]
+        every = filter(None, map(self._read, self.memory.states()))
+        found = [database.candidate(each) for each in every if each.current]
         counts = Counter(term for each in found for term in each.all.intersection(wanted))
         return ranking.ranked(found, ranking.worth(wanted, counts, len(found)), self._uses())
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ipymemory.files import make_folder
+from ipymemory.memory_files.reading import State
 from ipymemory.memory_files.values import Memory
 from ipymemory.recall.ranking import Candidate
 from ipymemory.recall.words import terms
@@ -40,8 +41,6 @@ CREATE TABLE memories(
 CREATE VIRTUAL TABLE texts USING fts5(head, body, tokenize='ascii');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(texts, 'row');
 """
-
-State = tuple[int, int, int]
 
 
 class Database:
@@ -80,24 +79,23 @@ def stamp(db: sqlite3.Connection) -> int:
 def sync(
     db: sqlite3.Connection,
     states: Mapping[str, State],
-    read: Iterable[Memory],
+    read: Callable[[str], Memory | None],
 ) -> int:
     """Bring the index in step with the files; return how many memories were read for it.
 
-    `read` gives every memory, with all of its text; only those are asked for whose state in
-    `states` is another than when they were indexed.
+    ``read(name)`` gives a memory with all of its text, None when it is gone; it is asked for
+    those whose state in `states` is another than when they were indexed.
     """
-    wanted = {name: "{}:{}:{}".format(*state) for name, state in states.items()}
+    wanted = {_storable(name): "{}:{}:{}".format(*state) for name, state in states.items()}
     has = dict(db.execute("SELECT name, state FROM memories"))
     if has == wanted:
         return 0
     db.execute("BEGIN IMMEDIATE")
     try:
         has = dict(db.execute("SELECT name, state FROM memories"))
-        stale = [name for name, state in has.items() if wanted.get(name) != state]
-        _delete(db, stale)
-        new = {name for name, state in wanted.items() if has.get(name) != state}
-        number = _insert(db, (each for each in read if each.name in new), wanted)
+        _delete(db, [name for name, state in has.items() if wanted.get(name) != state])
+        new = [name for name in states if has.get(_storable(name)) != wanted[_storable(name)]]
+        number = _insert(db, filter(None, map(read, new)), wanted)
         db.execute("COMMIT")
     except BaseException:
         db.execute("ROLLBACK")
@@ -191,9 +189,10 @@ def _delete(db: sqlite3.Connection, names: Iterable[str]) -> None:
 def _insert(db: sqlite3.Connection, new: Iterable[Memory], states: Mapping[str, str]) -> int:
     number = 0
     for each in new:
+        name = _storable(each.name)
         made = db.execute(
             "INSERT INTO memories(name, state, kind, modified) VALUES(?, ?, ?, ?)",
-            (_storable(each.name), states[each.name], _storable(each.kind), each.modified),
+            (name, states[name], _storable(each.kind), each.modified),
         )
         head = body = ""
         if each.current:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 # Han, kana, Hangul, Thai, Lao, Khmer, Burmese; the rest of the world writes spaces or marks.
 _UNSPACED = (
@@ -21,6 +22,7 @@ _UNSPACED = (
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _RUN = re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<word>(?:[^\W{_UNSPACED}]|_)+)")
+_WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _LONGEST = 64
@@ -35,14 +37,20 @@ us use used using want was we were what when where which while who why will with
 """Words that tell nothing about what a question is about."""
 
 
-def terms(text: str) -> Iterator[str]:
-    """Yield the terms of `text` in order, the same one as often as it occurs."""
+def terms(text: str) -> list[str]:
+    """Return the terms of `text` in order, the same one as often as it occurs."""
+    found: list[str] = []
+    if text.isascii():
+        for word in _WORD.findall(text):
+            found += _of_word(word)
+        return found
     for run, word in _runs(text):
         if run:
-            yield from map(_coded, run)
-            yield from _pairs(run)
+            found += map(_coded, run)
+            found += _pairs(run)
         else:
-            yield from _of_word(word)
+            found += _of_word(word)
+    return found
 
 
 def asked(question: str) -> list[str]:
@@ -59,8 +67,10 @@ def asked(question: str) -> list[str]:
 
 def _runs(text: str) -> Iterator[tuple[str, str]]:
     """Yield each run of characters without spaces, or each word; the other of the two is empty."""
-    folded = _ACCENT.sub("", unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text)))
-    for match in _RUN.finditer(unicodedata.normalize("NFC", folded)):
+    if not text.isascii():
+        text = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
+        text = unicodedata.normalize("NFC", _ACCENT.sub("", text))
+    for match in _RUN.finditer(text):
         yield match["unspaced"] or "", match["word"] or ""
 
 
@@ -68,18 +78,18 @@ def _pairs(run: str) -> Iterator[str]:
     return (_coded(run[at : at + 2]) for at in range(len(run) - 1))
 
 
-def _of_word(word: str) -> Iterator[str]:
+@lru_cache(maxsize=16_384)  # the same few thousand words make up all memories of a project
+def _of_word(word: str) -> tuple[str, ...]:
     if len(word) > _LONGEST:
-        return
+        return ()
     if word.isascii() and word.islower():
         parts = word.split("_") if "_" in word else [word]
     else:
         parts = _PART.findall(word)
     parts = [each for each in parts if each]
-    for each in parts:
-        yield _coded(_stem(each.casefold()))
     if len(parts) > 1:
-        yield _coded(_stem("".join(parts).casefold()))
+        parts.append("".join(parts))
+    return tuple(_coded(_stem(each.casefold())) for each in parts)
 
 
 def _stem(word: str) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.benchmarks import loading, memory, notes, recording, stalls
+from tests.benchmarks import loading, memories, memory, notes, recording, stalls
 from tests.benchmarks.figures import Row, table
 
 PARTS = {
@@ -20,6 +20,7 @@ PARTS = {
     "stalls": stalls,
     "memory": memory,
     "notes": notes,
+    "memories": memories,
 }
 
 
