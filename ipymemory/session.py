@@ -17,11 +17,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import assistant, expiry, lines, places, sessions
+from ipymemory import expiry, lines, places, sessions
 from ipymemory.agent import Outcome
+from ipymemory.asks import Asks, Question
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
-from ipymemory.errors import EngineError, IpymemoryError
+from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
@@ -73,6 +74,7 @@ class MemorySession:
         self.cancelled = False
         # One for the session's life: it reads its log only as far as that has grown.
         self._history = History(project.history)
+        self.asks = Asks(folder, project, self.bus, self._history)
         self._clock = clock
         self._changed: dict[str, None] = {}
         self._rest_since = clock()
@@ -160,7 +162,20 @@ class MemorySession:
         `hear` gets each piece as it comes. Raises `EngineError` when there is no model.
         """
         self.observe()
-        raise EngineError(assistant.NO_MODEL)
+        stopped = lambda: cancelled() or self.cancelled  # noqa: E731 - a name for what is passed
+        return await self.asks.ask(
+            Question(question, ask_id, last), self.transcript.entries, self.settings, hear, stopped
+        )
+
+    def preview(self) -> dict[str, Any]:
+        """Return what a question would send now; raises `IpymemoryError`."""
+        self.observe()
+        return self.asks.preview(self.transcript.entries, self.settings)
+
+    def compact(self) -> dict[str, Any]:
+        """Compact the conversation now; return its tokens before and after."""
+        self.observe()
+        return self.asks.compact(self.transcript.entries, self.settings)
 
     async def finish(self) -> None:
         """Wait for updates in flight, then cover what is left; for the end of a kernel."""

@@ -309,6 +309,10 @@ class Worker:
         if name == "status":
             session.observe()
             return session.status()
+        if name == "preview":
+            return session.preview()
+        if name == "compact":
+            return session.compact()
         if name == "update_notes":
             outcome = await session.update_notes(force=bool(arguments.get("force")))
             if outcome.status != "done":

@@ -30,8 +30,8 @@ FLOORS = {
     3: "jobs",
     4: "session worker engines",
     5: (
-        "recorder client commands magics cli __main__ demo kernel_hook project live identity asking "
-        "config_watch problems"
+        "recorder client commands magics cli __main__ demo kernel_hook project live identity "
+        "asking config_watch problems"
     ),
     6: "extension __init__",
 }
@@ -60,6 +60,7 @@ PARTS = {
     "pieces": "worker",
     "neutral": "markdown",
     "assistant": "prompts",
+    "asks": "session",
     "streamed": "asking",
     "restarts": "client",
     "host": "extension",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ def _status(place: Place, arguments: Arguments) -> Page:
     folder = place.folder or sessions.latest_folder(place.project)
     data: dict[str, Any] = {
         "project": str(place.project.root),
-        "engine": "extractive",
+        **_engine(place),
         "mode": place.mode,
         "recording": _recording(place),
         "session": _session(folder, place),
@@ -41,13 +42,31 @@ def _status(place: Place, arguments: Arguments) -> Page:
     return Page("\n".join(_lines(data)), data)
 
 
+def _engine(place: Place) -> dict[str, str]:
+    """Return the engine by its name, and what it does and where it sends to in words."""
+    from ipymemory import engines
+
+    found = engines.choose(place.project, place.settings, os.environ)
+    told = "extractive: built in, no model, no network"
+    if found.name == "anthropic":
+        told = (
+            f"%%ask by {place.settings.engine.model} at {engines.where(found.host)}; the notes by "
+            "the built-in extractive engine"
+        )
+    elif found.reason:
+        told += f". {found.reason}"
+    elif any(os.environ.get(each) for each in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")):
+        told += f" (the key in the environment is not used; {place.prefix}engine anthropic does)"
+    return {"engine": found.name, "engine_told": told}
+
+
 def _lines(data: Mapping[str, Any]) -> list[str]:
     """Return the page. It names no other notebook: what a cell prints is saved with this one."""
     kept, session = data["kept"], data["session"]
     out = [
         f"**Project** {data['project']}",
         "",
-        "- **Engine** extractive: built in, no model, no network",
+        f"- **Engine** {data['engine_told']}",
         f"- **Mode** {data['mode']}",
         f"- **Recording** {data['recording']}",
     ]

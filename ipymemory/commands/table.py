@@ -10,7 +10,10 @@ from collections.abc import Sequence
 
 from ipymemory.commands import calling, helping
 from ipymemory.commands.asks import ASK_RESET
+from ipymemory.commands.conversation import COMPACT, PREVIEW
+from ipymemory.commands.costs import COST
 from ipymemory.commands.diagnosis import DOCTOR
+from ipymemory.commands.engine import ENGINE
 from ipymemory.commands.exporting import EXPORT
 from ipymemory.commands.memories import LIST, RECALL, SHOW
 from ipymemory.commands.modes import MODE, PAUSE, RESUME
@@ -25,7 +28,8 @@ from ipymemory.commands.status import STATUS
 COMMANDS: dict[str, Command] = {
     each.name: each
     for each in [
-        *(STATUS, NOTES, MODE, PAUSE, RESUME, ASK_RESET),
+        *(STATUS, NOTES, MODE, PAUSE, RESUME),
+        *(ENGINE, PREVIEW, COMPACT, COST, ASK_RESET),
         *(LIST, SHOW, RECALL, REMEMBER, FORGET, PROPOSALS),
         *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]

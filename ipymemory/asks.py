@@ -1,0 +1,156 @@
+"""The asks of a session: its conversation, the model that answers, and what that costs.
+
+Made with the first question. The conversation is compacted before a question that it would be too
+long for, from the session's notes and without a model call (behaviour S10).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ipymemory import assistant, engines, markdown, sessions
+from ipymemory.config import Settings
+from ipymemory.context import Conversation
+from ipymemory.cost import Ledger
+from ipymemory.engines import Chosen
+from ipymemory.errors import EngineError, IpymemoryError
+from ipymemory.events import Bus, Event
+from ipymemory.history import History
+from ipymemory.jobs import ask as job
+from ipymemory.messages_api import AnthropicModel
+from ipymemory.models import Model, Reply, Request, Usage
+from ipymemory.permissions import NoTools
+from ipymemory.places import Project, SessionFolder
+from ipymemory.turns import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, the id under which it is on record, and how many turns it is asked with."""
+
+    text: str
+    id: str
+    last: int | None = None
+
+
+class Asks:
+    """What a session needs to have questions answered."""
+
+    def __init__(
+        self,
+        folder: SessionFolder,
+        project: Project,
+        bus: Bus,
+        history: History,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._folder = folder
+        self._project = project
+        self._bus = bus
+        self._history = history
+        self._environment = environment
+        self._conversation: Conversation | None = None
+
+    async def ask(
+        self,
+        question: Question,
+        entries: Sequence[Entry],
+        settings: Settings,
+        hear: Callable[[Mapping[str, Any]], None],
+        cancelled: Callable[[], bool],
+    ) -> dict[str, Any]:
+        """Return the answer as `jobs.ask.Answer.as_dict` gives it.
+
+        Raises `EngineError` when there is no model, and `IpymemoryError`.
+        """
+        chosen = engines.choose(self._project, settings, self._environment)
+        if chosen.name != "anthropic":
+            raise EngineError(f"{chosen.reason}\n\n{assistant.NO_MODEL}".strip())
+        conversation = self._followed(entries, settings)
+        if conversation.tokens > conversation.limit:
+            self._compact(conversation)
+        model = AnthropicModel(
+            settings.engine, self._environment, partial(self._spent, question.id, chosen)
+        )
+        context = job.AskContext(
+            conversation=conversation,
+            entries=entries,
+            model=_Metered(model, conversation),
+            tools={},
+            policy=NoTools(),
+            run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
+            bus=self._bus,
+            settings=settings,
+        )
+        try:
+            answer = await job.ask(
+                context, question.text, last=question.last, hear=hear, cancelled=cancelled
+            )
+        finally:
+            await model.close()
+        conversation.answered(question.id, answer.messages)
+        return answer.as_dict()
+
+    def preview(self, entries: Sequence[Entry], settings: Settings) -> dict[str, Any]:
+        """Return the parts that a question would send now, with their tokens and where they go."""
+        conversation = self._followed(entries, settings)
+        chosen = engines.choose(self._project, settings, self._environment)
+        parts = [
+            {"name": each.name, "tokens": each.tokens, "text": each.text}
+            for each in conversation.parts()
+        ]
+        return {"host": chosen.host, "tokens": conversation.tokens, "parts": parts}
+
+    def compact(self, entries: Sequence[Entry], settings: Settings) -> dict[str, Any]:
+        """Compact now; return tokens before and after, and whether anything was left out."""
+        conversation = self._followed(entries, settings)
+        before = conversation.tokens
+        done = self._compact(conversation)
+        return {"before": before, "after": conversation.tokens, "done": done}
+
+    def _followed(self, entries: Sequence[Entry], settings: Settings) -> Conversation:
+        if self._conversation is None:
+            self._conversation = Conversation(self._folder, settings)
+        self._conversation.settings = settings
+        self._conversation.follow(entries)
+        return self._conversation
+
+    def _compact(self, conversation: Conversation) -> bool:
+        """Put the notes in the place of older turns; notes without content count as none."""
+        try:
+            notes = self._folder.notes.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return False
+        if not any(each.body.strip() for each in markdown.sections(notes)):
+            return False
+        return conversation.compact(notes, sessions.read(self._folder).notes_through)
+
+    def _spent(self, ask: str, chosen: Chosen, model: str, usage: Usage) -> None:
+        try:
+            Ledger(self._project).record(job.JOB, chosen.host, model, usage, self._folder.id)
+        except IpymemoryError as error:
+            self._bus.emit(Event("warning", job.JOB, ask, {"text": str(error)}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Metered:
+    """A model whose real usage corrects the conversation's meter."""
+
+    model: Model
+    conversation: Conversation
+
+    @property
+    def name(self) -> str:
+        """The engine's name."""
+        return self.model.name
+
+    async def complete(self, request: Request) -> Reply:
+        """Answer, and correct the meter by what was counted."""
+        reply = await self.model.complete(request)
+        if reply.usage is not None:
+            self.conversation.metered(request, reply.usage)
+        return reply

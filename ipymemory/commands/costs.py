@@ -1,0 +1,56 @@
+"""``cost``: what calls of models cost in this project, today and in all."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ipymemory.commands.amounts import counted
+from ipymemory.commands.pages import JSON, Arguments, Command, Page
+from ipymemory.commands.place import Place
+
+if TYPE_CHECKING:
+    from ipymemory.cost import Spent
+
+
+def _cost(place: Place, arguments: Arguments) -> Page:
+    from ipymemory.cost import Ledger
+
+    ledger = Ledger(place.project)
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    total, day, jobs = ledger.spent(), ledger.spent(today), ledger.by_job()
+    data = {
+        "today": _as_dict(day),
+        "total": _as_dict(total),
+        "jobs": {name: _as_dict(each) for name, each in jobs.items()},
+    }
+    if not total.calls:
+        return Page("No model was called in this project yet, so nothing was spent.", data)
+    out = [
+        f"**Cost** in {place.project.root.name or place.project.root}",
+        "",
+        f"- **Today** (UTC) {_told(day)}",
+        f"- **In all** {_told(total)}",
+        *(f"- {name}: {_told(each)}" for name, each in jobs.items()),
+    ]
+    return Page("\n".join(out), data)
+
+
+def _told(spent: Spent) -> str:
+    usage = spent.usage
+    money = f"{spent.money:.4f} USD, " if spent.calls > spent.unpriced else ""
+    told = (
+        f"{money}{counted(spent.calls, 'call')}, {usage.prompt:,} tokens in "
+        f"({spent.cached:.0%} from the cache), {usage.output:,} out"
+    )
+    if spent.unpriced:
+        told += f"; {counted(spent.unpriced, 'call')} to a model without a known price"
+    return told
+
+
+def _as_dict(spent: Spent) -> dict[str, object]:
+    return asdict(spent) | {"cached": spent.cached}
+
+
+COST = Command("cost", "what calls of models cost in this project", _cost, (JSON,))

@@ -1,0 +1,193 @@
+"""A session's conversation, as it would be sent: only ever appended to, until it is compacted.
+
+A provider caches a prompt by its exact beginning. So what was shown once stays as it was: a cell
+whose output comes late is told of again at the end, a person's answer of a model stands where it
+was given, and the beginning changes only with a compaction. A worker that starts anew reads the
+same lines and renders the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ipymemory import assistant
+from ipymemory.config import Settings
+from ipymemory.context import compaction, records
+from ipymemory.context.compaction import Limits, Piece, size_of
+from ipymemory.context.rendering import text_of
+from ipymemory.models import Request, ToolSpec, Usage
+from ipymemory.places import SessionFolder
+from ipymemory.turns import Entry, Message, Turn, tokens
+
+_HEARD = Message("assistant", "(noted)")
+"""Stands behind each cell, since a conversation takes turns."""
+
+_LEVELS = ("all", "no-tables", "shapes", "none")
+
+_FACTORS = (0.5, 3.0)
+"""How far the meter is ever corrected: beyond that a server counts something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what would be sent, for a person to look at. `tokens` by the meter."""
+
+    name: str
+    tokens: int
+    text: str
+
+
+class Conversation:
+    """The conversation of one session. Raises `IpymemoryError` where its records cannot be read."""
+
+    def __init__(self, folder: SessionFolder, settings: Settings) -> None:
+        self.settings = settings
+        self.factor = 1.0
+        """By how much real usage differs from the estimate; 1 until a model told its usage."""
+        self.corrected = False
+        self._folder = folder
+        self._seen: dict[str, Entry] = {}
+        self._told: dict[str, str] = {}
+        self._pieces: list[Piece] = []
+        found = records.read(folder)
+        self._waiting = dict(found.answers)
+        self._compaction = found.compaction
+        self._before: int | None = None
+
+    def follow(self, entries: Sequence[Entry]) -> None:
+        """Take in what is new in the transcript, and what changed in it."""
+        new: list[Piece] = []
+        for entry in entries:
+            if self._seen.get(entry.id) is entry:
+                continue
+            self._seen[entry.id] = entry
+            text = text_of(entry, self._level())
+            before = self._told.get(entry.id)
+            if not text or text == before:
+                continue
+            self._told[entry.id] = text
+            if before is not None:
+                text = f"Since it was shown, this changed.\n{text}"
+            said = (Message("user", text), _HEARD)
+            new.append(Piece(entry.id, said, size_of(said), isinstance(entry, Turn)))
+        for ask, messages in self._waiting.items():
+            new.append(Piece(ask, messages, size_of(messages), cell=False))
+        self._waiting = {}
+        new.sort(key=lambda each: each.id)
+        if self._compaction is not None and not self._pieces:
+            new = [each for each in new if each.id >= self._compaction.kept_from]
+        self._pieces += new
+
+    def answered(self, ask: str, messages: Sequence[Message]) -> None:
+        """Keep the exchange of an ask; raises `IpymemoryError` when it cannot be kept."""
+        said = tuple(records.as_kept(each) for each in messages)
+        self._pieces.append(Piece(ask, said, size_of(said), cell=False))
+        records.append_messages(self._folder, ask, said)
+
+    def fork(
+        self,
+        last: str,
+        *,
+        tools: tuple[ToolSpec, ...] = (),
+        turns: int | None = None,
+        since: str = "",
+    ) -> Request:
+        """Return the conversation with `last` as its end, to be answered.
+
+        Of its turns only the newest `turns` where that is a number, and only what began after the
+        entry `since` where there is one.
+        """
+        messages = self._messages(turns, since)
+        marks = {each for each in (self._before, len(messages) - 1) if each is not None}
+        if turns is None:
+            self._before = len(messages) - 1 if messages else None
+        return Request(
+            assistant.SYSTEM,
+            (*messages, Message("user", last)),
+            tools,
+            breakpoints=tuple(sorted(each for each in marks if 0 <= each < len(messages))),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of what would be sent now, without a question."""
+        size = tokens(assistant.SYSTEM) + sum(each.size for each in self._pieces)
+        if self._compaction is not None:
+            size += tokens(self._compaction.summary)
+        return round(size * self.factor)
+
+    @property
+    def limit(self) -> int:
+        """The tokens past which the conversation is compacted (behaviour S10)."""
+        notes = self.settings.session_notes
+        least = min(notes.context_tokens, notes.context_tokens_unmetered)
+        return notes.context_tokens if self.corrected else least
+
+    def metered(self, request: Request, usage: Usage) -> None:
+        """Correct the meter by what a model really counted of `request`."""
+        estimate = tokens(request.system) + size_of(request.messages)
+        if estimate >= 1000 and usage.prompt:
+            low, high = _FACTORS
+            self.factor = min(high, max(low, usage.prompt / estimate))
+            self.corrected = True
+
+    def compact(self, notes: str, through: str) -> bool:
+        """Put `notes` in the place of the turns before the kept tail; return whether that helped.
+
+        `notes` cover the entries up to `through`. Nothing is done where there are none, or where
+        nothing would go. Raises `IpymemoryError` when it cannot be kept on record.
+        """
+        limits = self.settings.session_notes
+        first = compaction.kept(
+            self._pieces,
+            through,
+            Limits(limits.kept_turns, limits.kept_tokens, limits.kept_tokens_most),
+        )
+        if not notes.strip() or first == 0:
+            return False
+        kept_from = self._pieces[first].id if first < len(self._pieces) else f"{through}~"
+        text = compaction.summary(notes, limits.section_tokens, self._last_request())
+        made = records.Compaction(text, kept_from)
+        records.append_compaction(self._folder, made)
+        self._compaction, self._before = made, None
+        del self._pieces[:first]
+        return True
+
+    def parts(self) -> list[Part]:
+        """Return what would be sent, in order, for a person to read."""
+        found = [Part("instructions", tokens(assistant.SYSTEM), assistant.SYSTEM)]
+        if self._compaction is not None:
+            text = self._compaction.summary
+            found.append(Part("notes of what was before", tokens(text), text))
+        for each in self._pieces:
+            text = "\n\n".join(f"{one.role}: {_shown(one)}" for one in each.messages)
+            found.append(Part("cell" if each.cell else "prose or ask", each.size, text))
+        return found
+
+    def _messages(self, turns: int | None, since: str) -> tuple[Message, ...]:
+        pieces = [each for each in self._pieces if each.id > since]
+        if turns is not None:
+            cells = [at for at, each in enumerate(pieces) if each.cell]
+            pieces = pieces[cells[-turns] :] if 0 < turns <= len(cells) else pieces
+        found: tuple[Message, ...] = ()
+        if self._compaction is not None and turns is None and not since:
+            found = (Message("user", self._compaction.summary), _HEARD)
+        return found + tuple(message for each in pieces for message in each.messages)
+
+    def _last_request(self) -> str:
+        asked = [each for each in self._pieces if not each.cell and len(each.messages) > 1]
+        questions = [each.messages[0].text for each in asked if each.messages[-1] is not _HEARD]
+        return questions[-1] if questions else ""
+
+    def _level(self) -> str:
+        """Return the stricter of what may be sent and what may be kept."""
+        privacy = self.settings.privacy
+        chosen = (str(privacy.sent_outputs), str(privacy.outputs))
+        return max(chosen, key=lambda each: _LEVELS.index(each) if each in _LEVELS else 9)
+
+
+def _shown(message: Message) -> str:
+    calls = [f"[{each.name} {dict(each.input)}]" for each in message.calls]
+    results = [each.text for each in message.results]
+    return "\n".join(filter(None, (message.text, *calls, *results)))

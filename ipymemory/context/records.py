@@ -1,0 +1,119 @@
+"""What a model said and how a conversation was compacted, kept in the session's ``worker.jsonl``.
+
+The transcript is the kernel's; there stands the question. The exchange stands here, one message a
+line, so that a worker that begins anew renders the same conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ipymemory import lines
+from ipymemory.places import SessionFolder
+from ipymemory.redaction import mask
+from ipymemory.turns import Message, ToolCall, ToolResult, utc_now
+
+MOST_TEXT = 16_000
+"""Characters kept of one message: a tool's answer may be a whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What stands for everything before the entry `kept_from`."""
+
+    summary: str
+    kept_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was kept of a session's conversation."""
+
+    answers: Mapping[str, tuple[Message, ...]]
+    """The exchange of each ask by the ask's id."""
+    compaction: Compaction | None
+
+
+def append_messages(folder: SessionFolder, ask: str, messages: Sequence[Message]) -> None:
+    """Keep the exchange of an ask; raises `IpymemoryError` when it cannot be kept."""
+    for number, each in enumerate(messages):
+        line = {"type": "ask_message", "ask": ask, "n": number, "time": utc_now()}
+        lines.append(folder.worker_log, {**line, "message": _as_dict(each)})
+
+
+def append_compaction(folder: SessionFolder, compaction: Compaction) -> None:
+    """Keep a compaction; raises `IpymemoryError` when it cannot be kept."""
+    told = {"summary": compaction.summary, "kept_from": compaction.kept_from}
+    lines.append(folder.worker_log, {"type": "compaction", "time": utc_now(), **told})
+
+
+def read(folder: SessionFolder) -> Kept:
+    """Return what was kept; raises `PlaceError` when it cannot be read."""
+    told, _ = lines.read(folder.worker_log)
+    answers: dict[str, tuple[Message, ...]] = {}
+    compaction = None
+    for each in told:
+        if each.get("type") == "compaction":
+            compaction = Compaction(str(each.get("summary", "")), str(each.get("kept_from", "")))
+        message = _message(each.get("message")) if each.get("type") == "ask_message" else None
+        if message is not None:
+            ask = str(each.get("ask", ""))
+            answers[ask] = (*answers.get(ask, ()), message)
+    return Kept(answers, compaction)
+
+
+def as_kept(message: Message) -> Message:
+    """Return the message as it will be read back: bounded, masked, without its provider's blocks.
+
+    Thinking that is replayed after anything before it changed is refused, so it is not kept.
+    """
+    return replace(
+        message,
+        text=_short(message.text),
+        results=tuple(replace(each, text=_short(each.text)) for each in message.results),
+        blocks=(),
+    )
+
+
+def _short(text: str) -> str:
+    masked = mask(text)
+    if len(masked) <= MOST_TEXT:
+        return masked
+    half = MOST_TEXT // 2
+    return f"{masked[:half]}\n[… {len(masked) - MOST_TEXT:,} characters …]\n{masked[-half:]}"
+
+
+def _as_dict(message: Message) -> dict[str, Any]:
+    value: dict[str, Any] = {"role": message.role, "text": message.text}
+    if message.calls:
+        value["calls"] = [
+            {"id": each.id, "name": each.name, "input": dict(each.input)} for each in message.calls
+        ]
+    if message.results:
+        value["results"] = [
+            {"id": each.id, "text": each.text, "refused": each.refused} for each in message.results
+        ]
+    return value
+
+
+def _message(value: object) -> Message | None:
+    if not isinstance(value, Mapping) or value.get("role") not in ("user", "assistant"):
+        return None
+    return Message(
+        value["role"],
+        str(value.get("text", "")),
+        tuple(
+            ToolCall(str(each.get("id")), str(each.get("name")), each.get("input") or {})
+            for each in _objects(value.get("calls"))
+        ),
+        tuple(
+            ToolResult(str(each.get("id")), str(each.get("text")), bool(each.get("refused")))
+            for each in _objects(value.get("results"))
+        ),
+    )
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

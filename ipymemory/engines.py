@@ -1,0 +1,59 @@
+"""Which engine works here, and why: the choice of the person, their consent, and the mode.
+
+Without a choice it is the extractive one, whatever keys lie in the environment. A choice holds for
+the hosts that were agreed to: a base URL that changed wants a new yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ipymemory import consent
+from ipymemory.config import Settings
+from ipymemory.errors import IpymemoryError
+from ipymemory.messages_api import destination, is_anthropic, is_this_machine
+from ipymemory.places import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The engine that may work now. `host` is where it sends to, empty for none."""
+
+    name: str
+    host: str = ""
+    reason: str = ""
+    """Why it is not the one that was chosen, as a sentence, or nothing."""
+
+
+def choose(project: Project, settings: Settings, environment: Mapping[str, str]) -> Chosen:
+    """Return the engine that may work in `project` now."""
+    by_setting = settings.engine.name == "anthropic"
+    name = consent.chosen(project) or ("anthropic" if by_setting else "extractive")
+    if name != "anthropic":
+        return Chosen("extractive")
+    host = destination(environment)
+    if not host:
+        return Chosen("extractive", "", "ANTHROPIC_BASE_URL is no address.")
+    if mode(project, settings) == "off":
+        return Chosen("extractive", "", "Mode off: no engine is called; %memory mode auto ends it.")
+    if not by_setting and not consent.given(project, host):
+        why = f"Nobody agreed to {host} yet: %memory engine anthropic does."
+        return Chosen("extractive", "", why)
+    return Chosen("anthropic", host)
+
+
+def mode(project: Project, settings: Settings) -> str:
+    """Return the mode that was chosen in the project, else the setting's."""
+    try:
+        chosen = project.properties().get("mode")
+    except IpymemoryError:
+        chosen = None
+    return chosen if isinstance(chosen, str) else str(settings.memory.mode)
+
+
+def where(host: str) -> str:
+    """Return where `host` is, in words: ``stays on this machine`` or not."""
+    if is_this_machine(host):
+        return f"{host}, on this machine"
+    return f"{host}, outside this machine" if is_anthropic(host) else f"{host}, perhaps outside"

@@ -1,0 +1,40 @@
+"""Where a request would go: told from the environment alone, before anybody consents to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+ANTHROPIC = "api.anthropic.com"
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+
+
+def base_url(environment: Mapping[str, str]) -> str:
+    """Return the server's address without a ``/v1`` at its end, which the SDK adds itself."""
+    given = environment.get("ANTHROPIC_BASE_URL", "").strip()
+    if not given:
+        return f"https://{ANTHROPIC}"
+    if "//" not in given:
+        given = f"http://{given}"
+    return given.rstrip("/").removesuffix("/v1")
+
+
+def destination(environment: Mapping[str, str]) -> str:
+    """Return the host, with its port where one is named: what consent is given to."""
+    try:
+        parts = urlsplit(base_url(environment))
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return ""
+    return f"{host}:{port}" if port else host
+
+
+def is_anthropic(host: str) -> bool:
+    """Return whether `host` is Anthropic's own, which takes more than the old core of the API."""
+    return host in (ANTHROPIC, f"{ANTHROPIC}:443")
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether what goes to `host` stays on this machine."""
+    name = host.rpartition(":")[0] if host.count(":") == 1 else host
+    return name in _LOCAL

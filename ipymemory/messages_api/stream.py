@@ -1,0 +1,144 @@
+"""What a server streams, gathered into a reply; half a stream is never taken for a whole one.
+
+The SDK would let a stream that just ends pass for an answer, and parse half of a tool's input as
+if it were all. So the events are put together here: without ``message_stop`` there is no reply,
+and a tool's input is parsed once, whole, and must be an object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ipymemory.errors import EngineError
+from ipymemory.models import Reply, Usage
+from ipymemory.turns import ToolCall
+
+MOST_CHARACTERS = 4_000_000
+"""Of one reply: more than any model writes in one answer (128,000 tokens)."""
+
+
+class Gathered:
+    """One reply as it comes. `hear` gets each piece of text."""
+
+    def __init__(self, hear: Callable[[str], None] | None = None) -> None:
+        self._hear = hear
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, list[str]] = {}
+        self._usage: dict[str, Any] = {}
+        self._model = ""
+        self._stop = ""
+        self._begun = self._ended = False
+        self._size = 0
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take one event; raises `EngineError` for what cannot be part of a reply."""
+        kind = event.get("type")
+        if kind == "message_start":
+            message = _object(event.get("message"))
+            self._begun = True
+            self._model = str(message.get("model") or "")
+            self._count(message.get("usage"))
+        elif kind == "content_block_start":
+            self._blocks[_index(event)] = dict(_object(event.get("content_block")))
+        elif kind == "content_block_delta":
+            self._add(_index(event), _object(event.get("delta")))
+        elif kind == "message_delta":
+            self._stop = str(_object(event.get("delta")).get("stop_reason") or "")
+            self._count(event.get("usage"))
+        elif kind == "message_stop":
+            self._ended = True
+        elif kind == "error":
+            error = _object(event.get("error"))
+            raise EngineError(f"The server broke off: {error.get('message')}", "overloaded")
+
+    def reply(self) -> Reply:
+        """Return the whole reply; raises `EngineError` when it is none."""
+        if not self._begun:
+            raise EngineError("The server's answer was not one of the Messages API.", "protocol")
+        if not self._ended:
+            raise EngineError("The server's answer broke off in the middle.", "network")
+        if self._stop == "refusal":
+            raise EngineError("The model refused to answer this.", "refusal")
+        blocks = [self._whole(at) for at in sorted(self._blocks)]
+        text = "".join(str(each.get("text", "")) for each in blocks if each["type"] == "text")
+        calls = tuple(
+            ToolCall(str(each.get("id", "")), str(each.get("name", "")), each["input"])
+            for each in blocks
+            if each["type"] == "tool_use"
+        )
+        if not text.strip() and not calls:
+            if self._stop == "max_tokens":
+                raise EngineError("The answer's room was used up before a word.", "too_long")
+            raise EngineError("The server answered without a word.", "protocol")
+        return Reply(text, calls, self.usage, tuple(blocks), self._stop, self._model)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What was counted so far, also of a reply that broke off; None where nothing was."""
+        told = self._usage
+        if not told:
+            return None
+        written = told.get("cache_creation")
+        hour = _number(_object(written).get("ephemeral_1h_input_tokens")) if written else 0
+        return Usage(
+            _number(told.get("input_tokens")),
+            _number(told.get("output_tokens")),
+            _number(told.get("cache_read_input_tokens")),
+            max(0, _number(told.get("cache_creation_input_tokens")) - hour),
+            hour,
+        )
+
+    def _add(self, at: int, delta: Mapping[str, Any]) -> None:
+        block = self._blocks.setdefault(at, {"type": "text", "text": ""})
+        kind = delta.get("type")
+        name = {"text_delta": "text", "thinking_delta": "thinking"}.get(str(kind))
+        if kind == "input_json_delta":
+            piece = str(delta.get("partial_json") or "")
+            self._inputs.setdefault(at, []).append(piece)
+        elif kind == "signature_delta":
+            piece = str(delta.get("signature") or "")
+            block["signature"] = str(block.get("signature") or "") + piece
+        elif name:
+            piece = str(delta.get(name) or "")
+            block[name] = str(block.get(name) or "") + piece
+            if name == "text" and piece and self._hear is not None:
+                self._hear(piece)
+        else:
+            return
+        self._size += len(piece)
+        if self._size > MOST_CHARACTERS:
+            raise EngineError("The server's answer does not come to an end.", "protocol")
+
+    def _whole(self, at: int) -> dict[str, Any]:
+        block = self._blocks[at]
+        block["type"] = str(block.get("type"))
+        if block["type"] != "tool_use":
+            return block
+        told = "".join(self._inputs.get(at, ()))
+        try:
+            value = json.loads(told) if told.strip() else block.get("input") or {}
+        except (ValueError, RecursionError) as error:
+            kind = "too_long" if self._stop == "max_tokens" else "protocol"
+            raise EngineError("A tool call of the model came incomplete.", kind) from error
+        if not isinstance(value, dict):
+            raise EngineError("A tool call of the model had no input that is one.", "protocol")
+        block["input"] = value
+        return block
+
+    def _count(self, usage: object) -> None:
+        if isinstance(usage, Mapping):
+            self._usage.update({key: each for key, each in usage.items() if each is not None})
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _index(event: Mapping[str, Any]) -> int:
+    return _number(event.get("index"))
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

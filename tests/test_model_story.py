@@ -1,0 +1,170 @@
+"""A notebook with a model behind it: a real kernel, the real SDK, a server on a real socket."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kernels import Kernel, eventually, texts
+from model_server import Fault, ModelServer, tool
+
+pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+def loaded(kernel: Kernel, server: ModelServer) -> Kernel:
+    kernel.run(f"%env ANTHROPIC_BASE_URL={server.url}")
+    kernel.run("%env ANTHROPIC_API_KEY=key-of-a-test")
+    kernel.run("%load_ext ipymemory")
+    return kernel
+
+
+def shown(kernel: Kernel, code: str) -> str:
+    ran = kernel.run(code, timeout=90)
+    assert ran.reply["status"] == "ok", ran.reply
+    return str(ran.messages)
+
+
+@pytest.mark.spec("L12")
+def test_nothing_is_sent_before_somebody_agreed(kernel: Kernel, server: ModelServer) -> None:
+    loaded(kernel, server)
+    told = shown(kernel, "%ask what is here?")
+    assert "%memory engine anthropic" in told and "ollama" in told
+    told = shown(kernel, "%memory engine anthropic")
+    assert server.host in told and "on this machine" in told
+    assert not server.requests
+    assert "Fine." in shown(kernel, "%ask what is here?")
+    shown(kernel, "%memory engine extractive")
+    assert "%memory engine anthropic" in shown(kernel, "%ask and now?")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.spec("S5", "S10", "L7", "L9")
+def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
+    kernel: Kernel, server: ModelServer
+) -> None:
+    server.brain = lambda body, n: f"Answer **{n}**, as [{n}] shows."
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("password = 'hunter2-and-more'")
+    for number in range(60):
+        kernel.run(f"step_{number} = {number}\nprint('result of {number}:', {number} * 0.731)")
+        if number % 20 == 10:
+            assert "Answer" in shown(kernel, f"%%ask\nWhat is step {number}?")
+    first, second, third = server.requests
+    for before, after in ((first, second), (second, third)):
+        stayed = before["messages"][:-1]
+        assert after["messages"][: len(stayed)] == stayed
+        assert after["system"] == before["system"]
+    sent = json.dumps(third)
+    assert "hunter2" not in sent and "step_50" in sent
+    assert "What is step 30?" in sent and "Answer **2**" in sent
+    assert "What is step 50?" in third["messages"][-1]["content"][0]["text"]
+    told = shown(kernel, "%memory preview")
+    assert "step_50" in told and server.host in told
+
+    shown(kernel, "%memory notes --now")
+    kernel.run("%config SessionNotes.kept_tokens = 100")
+    assert "session notes stand for" in shown(kernel, "%memory compact")
+    asked = len(server.requests)
+    assert "Answer" in shown(kernel, "%ask What was first?")
+    after = server.requests[-1]
+    assert len(server.requests) == asked + 1, "a compaction asks no model"
+    assert "# Worklog" in after["messages"][0]["content"][0]["text"]
+    assert len(json.dumps(after)) < len(sent)
+    assert "step_59" in json.dumps(after)
+
+    told = shown(kernel, "%memory cost")
+    assert "4 calls" in told and "tokens in" in told
+    # What was asked and answered is on record, and no cell.
+    lines = kernel.lines()
+    assert [each["type"] for each in lines if each["type"].startswith("ask")] == [
+        *("ask", "ask_end") * 4,
+    ]
+    assert not [each for each in kernel.cells() if "%ask" in each["source"]]
+
+
+def test_a_server_that_knows_neither_caching_nor_counting_will_do(kernel: Kernel) -> None:
+    with ModelServer(plain=True) as server:
+        loaded(kernel, server)
+        shown(kernel, "%memory engine anthropic")
+        kernel.run("%config Engine.model = 'qwen3'")
+        kernel.run("x = 41")
+        assert "Fine." in shown(kernel, "%ask what is x?")
+        assert server.requests[0]["model"] == "qwen3"
+        assert "without a known price" in shown(kernel, "%memory cost")
+
+
+def test_a_tool_that_is_not_there_is_refused_and_the_answer_goes_on(
+    kernel: Kernel, server: ModelServer
+) -> None:
+    said: list[Any] = [[tool("Bash", {"command": "rm -rf /"})], "I cannot run that."]
+    server.brain = lambda body, n: said[n - 1]
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("x = 1")
+    assert "I cannot run that." in shown(kernel, "%ask delete everything")
+    answer = server.requests[1]["messages"][-1]["content"][0]
+    assert answer["is_error"] and "There is no tool here" in answer["content"]
+
+
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        (Fault("status", 401), "refused the key"),
+        (Fault("status", 429, {"retry-after": "86400"}), "enough requests"),
+        (Fault("status", 529), "too much to do"),
+        (Fault("reset"), "broke off"),
+        (Fault("garbage"), "not of the Messages API"),
+        (Fault("hang"), "said nothing for"),
+    ],
+    ids=lambda each: each.kind if isinstance(each, Fault) else "",
+)
+def test_whatever_the_server_does_the_cells_and_the_record_stay_whole(
+    kernel: Kernel, server: ModelServer, fault: Fault, word: str
+) -> None:
+    server.brain = lambda body, n: fault
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("%config Engine.tries = 1")
+    kernel.run("%config Engine.answer_seconds = 2")
+    kernel.run("x = 6 * 7")
+    assert word in shown(kernel, "%ask what is x?")
+    kernel.run("x")
+    assert texts(kernel.recorded("x")) == "42"
+    server.brain = lambda body, n: "Forty-two."
+    assert "Forty-two." in shown(kernel, "%ask once more?")
+    eventually(lambda: "# Worklog" in kernel.notes(), "the notes")
+
+
+def test_the_first_words_show_at_once_and_stop_ends_it(kernel: Kernel, server: ModelServer) -> None:
+    server.brain = lambda body, n: "word " * 400
+    server.pause = 0.05
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("x = 1")
+    request = kernel.send("%ask tell me a lot")
+    first = _when(kernel, request, lambda content: "word" in content)
+    assert first - server.first_piece_at < 1.0, "100 ms on a machine at rest"
+    kernel.interrupt()
+    ran = kernel.collect(request, timeout=20)
+    assert ran.reply["status"] == "ok"
+    assert server.closed.wait(10)
+    (end,) = (each for each in kernel.lines() if each["type"] == "ask_end")
+    assert end["status"] == "interrupted" and end["chars"] > 0
+
+
+def _when(kernel: Kernel, request: str, fits: Callable[[str], bool]) -> float:
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=30)
+        if message["parent_header"].get("msg_id") == request and fits(str(message["content"])):
+            return time.time()
