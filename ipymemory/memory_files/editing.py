@@ -12,7 +12,7 @@ from typing import Any
 
 from ipymemory.errors import FormatError
 from ipymemory.memory_files.frontmatter import (
-    BLOCK,
+    block,
     fields_in,
     loader,
     read,
@@ -40,12 +40,12 @@ def edited(
     """
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     bare = text.removeprefix(mark)
-    block = BLOCK.match(bare)
+    top = block(bare)
     before = read(text)
-    if block is None or before.problem:
+    if top is None or before.problem:
         raise FormatError(before.problem or "It has no frontmatter.")
-    end = block["end"]
-    yaml = _replaced(block["yaml"], description, dict(metadata), end)
+    end = top.ending
+    yaml = _replaced(top.yaml, description, dict(metadata), end)
     whole = f"---{end}{yaml}---{end}{end}" + body.strip("\n").replace("\n", end) + end
     after = read(whole)
     nested = after.fields.get("metadata")
@@ -55,7 +55,7 @@ def edited(
         == value
         for key, value in metadata.items()
     )
-    if not same or not _kept(fields_in(block["yaml"])[0], after.fields, metadata):
+    if not same or not _kept(fields_in(top.yaml)[0], after.fields, metadata):
         raise FormatError(_OTHER_FORM)
     return mark + whole
 

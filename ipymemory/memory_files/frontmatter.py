@@ -19,13 +19,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-BLOCK = re.compile(
-    r"---[ \t]*(?P<end>\r?\n)(?P<yaml>(?:(?!---[ \t]*(?:\r?\n|\Z)).*(?:\r?\n|\Z))*?)"
-    r"---[ \t]*(?:\r?\n|\Z)"
-)
+_OPEN = re.compile(r"---[ \t]*(\r?\n)")
+_CLOSE = re.compile(r"(?:\A|(?<=\n))---[ \t]*(?:\r?\n|\Z)")
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z_]\w*):(?: +(?P<value>\S.*?))? *")
-# No `: `, ` #` or closing colon: within one line, such text is a scalar for every YAML parser.
-_PLAIN = re.compile(r"(?!.*(?::(?:\s|$)|\s#))[^\W_](?:.*\S)?")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 _TYPED = frozenset(["true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan", "inf"])
 _NUMBER = re.compile(r"[\d.]")
@@ -47,23 +43,45 @@ class Front:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block between two lines ``---`` at the top of a text: its YAML, its first line's ending,
+    and where the text below begins."""
+
+    yaml: str
+    ending: str
+    end: int
+
+
+def block(text: str) -> Block | None:
+    """Return the block at the top of `text`, None where there is none or it is not closed."""
+    opened = _OPEN.match(text)
+    if opened is None:
+        return None
+    closed = _CLOSE.search(text, opened.end())
+    if closed is None:
+        return None
+    return Block(text[opened.end() : closed.start()], opened[1], closed.end())
+
+
 def read(text: str) -> Front:
     """Return the frontmatter of `text`, and of a second block below it what the first lacks."""
     text = text.removeprefix("\ufeff")
-    block = BLOCK.match(text)
-    if block is None:
-        opened = re.match(r"---[ \t]*\r?\n", text)
+    first = block(text)
+    if first is None:
+        opened = _OPEN.match(text)
         what = "Its frontmatter is not closed." if opened else "It has no frontmatter."
         return Front({}, text, what)
-    fields, problem = fields_in(block["yaml"])
+    fields, problem = fields_in(first.yaml)
     if problem:
         return Front({}, text, problem)
-    body = text[block.end() :]
-    second = BLOCK.match(body.lstrip("\r\n"))
+    body = text[first.end :]
+    below = body.lstrip("\r\n")
+    second = block(below)
     if second is not None:
-        more, problem = fields_in(second["yaml"])
+        more, problem = fields_in(second.yaml)
         if more and not problem:
-            fields, body = _joined(fields, more), body.lstrip("\r\n")[second.end() :]
+            fields, body = _joined(fields, more), below[second.end :]
     return Front(fields, body)
 
 
@@ -87,8 +105,7 @@ def write(
 def scalar(text: str) -> str:
     """Return `text` as a YAML scalar on one line, quoted where any parser could mistake it."""
     plain = (
-        text.isprintable()
-        and _PLAIN.fullmatch(text)
+        _plain(text)
         and not _NUMBER.match(text)
         and not {'"', "'"} & set(text)
         and text.casefold() not in _TYPED
@@ -100,8 +117,19 @@ def value_of(key: str, value: str | Mapping[str, Any]) -> str:
     """Return a value of the metadata as it is written behind ``key: ``."""
     if isinstance(value, str):
         # A moment stands bare, as Claude Code writes it.
-        return value if key == "modified" and _PLAIN.fullmatch(value) else scalar(value)
+        return value if key == "modified" and _plain(value) else scalar(value)
     return _unseen_escaped(json.dumps(value, ensure_ascii=False))
+
+
+def _plain(text: str) -> bool:
+    """Return whether `text`, on one line and unquoted, is a scalar for every YAML parser."""
+    return (
+        text[:1].isalnum()
+        and text.isprintable()
+        and ": " not in text
+        and " #" not in text
+        and text[-1] not in ": "
+    )
 
 
 def _escaped(text: str) -> str:
@@ -169,7 +197,7 @@ def _usual(yaml: str) -> dict[str, Any] | None:
 
 def _simple(written: str) -> Any:
     """Return the value that is `written`, or None where it takes a parser to tell."""
-    if _PLAIN.fullmatch(written):
+    if _plain(written):
         return written
     if _QUOTED.fullmatch(written):
         return json.loads(written)

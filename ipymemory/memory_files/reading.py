@@ -115,27 +115,28 @@ class ReadFolder:
 
     def read(self, name: str) -> Memory:
         """Return the memory called `name` with all of its text; raises `MemoryMissing`."""
-        return self._whole(self.find(name))
+        found = self.find(name)
+        return self._whole(found.path, found.name)
 
     def read_exactly(self, name: str) -> Memory:
         """Return the memory of exactly this name, from its file and without a scan.
 
         Raises `MemoryMissing`. `name` must come from a scan or an index of ours.
         """
-        return self._whole(Memory(name, "", "", "", self._path(name), ""))
+        return self._whole(self._path(name), name)
 
     def _path(self, name: str) -> Path:
         parts = f"{name}.md".split("/")
         if not all(parts) or {"..", "."} & set(parts) or "\\" in name or "\0" in name:
             raise MemoryMissing(f"No memory can be called {one_line(name, 60)}.")
-        return self.folder.joinpath(*parts)
+        return self.folder / f"{name}.md"
 
-    def _whole(self, found: Memory) -> Memory:
+    def _whole(self, path: Path, name: str) -> Memory:
         try:
-            status = os.lstat(found.path)
+            status = os.lstat(path)
         except OSError as error:
-            raise MemoryMissing(f"The memory {found.name} has just been removed.") from error
-        return scanning.whole(found.path, found.name, status)
+            raise MemoryMissing(f"The memory {one_line(name)} has just been removed.") from error
+        return scanning.whole(path, name, status)
 
     def index(self) -> str:
         """Return the text of ``MEMORY.md`` as it should read now; writes nothing."""

@@ -7,6 +7,7 @@ name and never lost (behaviour E8). A link is listed and not followed.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from ipymemory.images import digest
 from ipymemory.memory_files import frontmatter
 from ipymemory.memory_files.values import Memory, Source, stamp, when
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 LINES = 30
 """Lines that a scan reads of a file (behaviour E8)."""
@@ -36,10 +39,10 @@ def whole(path: Path, name: str, found: os.stat_result) -> Memory:
     return _memory(path, name, found, MOST_BYTES, 0)
 
 
-def parsed(data: bytes, path: Path, name: str, changed: float) -> Memory:
+def parsed(data: bytes, path: Path, name: str, changed: float, *, all: bool = False) -> Memory:
     """Return the memory that a file with `data` is; `changed` is its time in seconds.
 
-    Raises `UnicodeDecodeError`.
+    `all`: nothing of the file is missing in `data`. Raises `UnicodeDecodeError`.
     """
     front = frontmatter.read(data.decode("utf-8"))
     fields = front.fields
@@ -47,7 +50,9 @@ def parsed(data: bytes, path: Path, name: str, changed: float) -> Memory:
     nested = told if isinstance(told, dict) else {}
     of = frontmatter.text_of
     written = of(fields, "metadata", "modified") or of(fields, "modified")
-    moment = when(written)
+    # Most stand as we write them, and need not be written anew.
+    usual = _STAMP.fullmatch(written) and when(written)
+    moment = None if usual else when(written)
     note: Any = nested.get("ipymemory_source", fields.get("ipymemory_source"))
     session = of(fields, "metadata", "originSessionId") or of(fields, "originSessionId")
     subject = of(nested, "ipymemory_source", "subject")
@@ -58,53 +63,36 @@ def parsed(data: bytes, path: Path, name: str, changed: float) -> Memory:
         of(fields, "description"),
         front.body,
         path,
-        stamp(moment if moment is not None else _moment(changed)),
+        written if usual else stamp(moment if moment is not None else _moment(changed)),
         Source.from_dict(note, session),
         not replaced_by,
         subject,
         front.problem,
         of(nested, "ipymemory_source", "title") or of(fields, "name"),
+        digest(data) if all else "",
     )
 
 
 def _memory(path: Path, name: str, found: os.stat_result, most: int, lines: int) -> Memory:
-    modified = stamp(_moment(found.st_mtime))
+
+    def unread(why: str) -> Memory:
+        return Memory(name, "", "", "", path, stamp(_moment(found.st_mtime)), problem=why)
+
     if stat.S_ISLNK(found.st_mode):
-        return Memory(name, "", "", "", path, modified, problem="It is a link; it was not read.")
+        return unread("It is a link; it was not read.")
     if not stat.S_ISREG(found.st_mode):
-        return Memory(name, "", "", "", path, modified, problem="It is no file.")
+        return unread("It is no file.")
     try:
         data = beginning(path, most)
         if len(data) < found.st_size:
             data = data[: data.rfind(b"\n") + 1]
         if lines:
             data = _first_lines(data, lines)
-        memory = parsed(data, path, name, found.st_mtime)
+        return parsed(data, path, name, found.st_mtime, all=len(data) == found.st_size)
     except OSError as error:
-        what = f"It cannot be read: {error.strerror or error}."
-        return Memory(name, "", "", "", path, modified, problem=what)
+        return unread(f"It cannot be read: {error.strerror or error}.")
     except UnicodeDecodeError:
-        return Memory(name, "", "", "", path, modified, problem="It is no UTF-8 text.")
-    complete = len(data) == found.st_size
-    return _with_digest(memory, digest(data)) if complete else memory
-
-
-def _with_digest(memory: Memory, hash: str) -> Memory:
-    # Twice as fast as dataclasses.replace, at a thousand files a scan.
-    return Memory(
-        memory.name,
-        memory.kind,
-        memory.description,
-        memory.body,
-        memory.path,
-        memory.modified,
-        memory.source,
-        memory.current,
-        memory.subject,
-        memory.problem,
-        memory.label,
-        hash,
-    )
+        return unread("It is no UTF-8 text.")
 
 
 def beginning(path: Path, most: int) -> bytes:
