@@ -21,7 +21,7 @@ from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.history import History
 from ipymemory.jobs import ask as job
-from ipymemory.messages_api import AnthropicModel
+from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Model, Reply, Request, Usage
 from ipymemory.permissions import NoTools
 from ipymemory.places import Project, SessionFolder

@@ -125,16 +125,20 @@ class MemoryMagics(Magics):
 
             %memory status            show what runs, what ran last and where it all lies
             %memory notes             show the session notes, or those of a notebook file
+            %memory mode              show or choose what may happen by itself in this project
+            %memory pause             record nothing until resume-recording
+            %memory resume-recording  record again after pause
+            %memory engine            show or choose what answers: the built-in engine, or a model
+            %memory preview           show exactly what a question would send to a model now
+            %memory compact           put the notes in the place of older cells in what a model is shown
+            %memory cost              what calls of models cost in this project
+            %memory ask-reset         have %%ask begin a new conversation
             %memory list              list the memories of this project, newest first
             %memory show              show a memory, with where it came from
             %memory recall            find memories for a question
             %memory remember          keep a memory for this project's notebooks to come
             %memory forget            remove a memory, and do not learn it again
             %memory proposals         show memories that wait for a yes, accept or refuse them
-            %memory mode              show or choose what may happen by itself in this project
-            %memory pause             record nothing until resume-recording
-            %memory resume-recording  record again after pause
-            %memory ask-reset         have %%ask begin a new conversation
             %memory history           list what engines wrote, newest first
             %memory diff              show what a run changed
             %memory undo              put back what was there before a run

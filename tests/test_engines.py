@@ -8,7 +8,13 @@ import pytest
 from traitlets.config import Config
 
 from ipymemory import consent, engines
+from ipymemory.commands import table
+from ipymemory.commands.pages import Page
+from ipymemory.commands.place import Place
 from ipymemory.config import Settings
+from ipymemory.cost import Ledger
+from ipymemory.errors import CommandError
+from ipymemory.models import Usage
 from ipymemory.places import Project
 
 KEY = {"ANTHROPIC_API_KEY": "k"}
@@ -74,3 +80,69 @@ def test_a_record_that_cannot_be_read_gives_no_consent(project: Project, text: s
     (project.home / "state.json").write_text(text)
     assert engines.choose(project, Settings(), KEY).name == "extractive"
     assert not consent.given(project, "api.anthropic.com")
+
+
+def call(project: Project, line: str) -> Page:
+    place = Place(Settings(), project.home, project, ask=lambda question: None, prefix="ipymemory ")
+    return table.call(place, line.split())
+
+
+@pytest.mark.spec("L12")
+def test_choosing_says_where_it_goes_and_how_to_end_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://localhost:11434")
+    assert "nothing leaves this machine" in call(project, "engine").markdown
+    page = call(project, "engine anthropic")
+    assert page.data == {"engine": "anthropic", "host": "localhost:11434"}
+    assert "on this machine" in page.markdown and "engine extractive ends this" in page.markdown
+    assert "claude-haiku-5-5 at localhost:11434" in call(project, "status").markdown
+    assert call(project, "engine extractive").data["engine"] == "extractive"
+
+
+def test_a_missing_key_is_told_at_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    told = call(project, "engine anthropic").markdown
+    assert "no ANTHROPIC_API_KEY" in told and "outside this machine" in told
+
+
+def test_a_key_that_is_not_used_is_mentioned(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    told = call(project, "status").markdown
+    assert "is not used; ipymemory engine anthropic does" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("engine antropic", "did you mean anthropic"),
+        ("engine --everywhere", "Say which engine"),
+        ("preview", "no conversation here"),
+        ("compact", "no conversation here"),
+    ],
+)
+def test_a_wrong_call_gets_the_right_form(project: Project, line: str, word: str) -> None:
+    with pytest.raises(CommandError, match=word):
+        call(project, line)
+
+
+def test_an_address_that_is_none_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://[")
+    with pytest.raises(CommandError, match="ANTHROPIC_BASE_URL is no address"):
+        call(project, "engine anthropic")
+
+
+@pytest.mark.spec("L9")
+def test_cost_says_what_went_and_what_it_cost(project: Project) -> None:
+    assert "No model was called" in call(project, "cost").markdown
+    Ledger(project).record("ask", "h", "claude-haiku-5-5", Usage(1_000, 100, 3_000))
+    Ledger(project).record("ask", "h", "qwen3", Usage(1_000, 100))
+    page = call(project, "cost")
+    assert "2 calls, 5,000 tokens in (60% from the cache), 200 out" in page.markdown
+    assert "1 call to a model without a known price" in page.markdown
+    assert page.data["total"]["calls"] == page.data["today"]["calls"] == 2

@@ -12,7 +12,8 @@ from model_server import Fault, ModelServer, tool
 
 from ipymemory.config import Settings
 from ipymemory.errors import EngineError
-from ipymemory.messages_api import AnthropicModel, destination, is_anthropic, is_this_machine
+from ipymemory.messages_api import destination, is_anthropic, is_this_machine
+from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Reply, Request, ToolSpec, Usage
 from ipymemory.turns import Message, ToolCall, ToolResult
 

@@ -6,6 +6,5 @@ goes wrong, and `engine` is the model. The SDK is imported with the first reques
 """
 
 from ipymemory.messages_api.address import destination, is_anthropic, is_this_machine
-from ipymemory.messages_api.engine import AnthropicModel
 
-__all__ = ["AnthropicModel", "destination", "is_anthropic", "is_this_machine"]
+__all__ = ["destination", "is_anthropic", "is_this_machine"]
