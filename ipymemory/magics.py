@@ -130,7 +130,7 @@ class MemoryMagics(Magics):
             %memory resume-recording  record again after pause
             %memory engine            show or choose what answers: the built-in engine, or a model
             %memory preview           show exactly what a question would send to a model now
-            %memory compact           put the notes in the place of older cells in what a model is shown
+            %memory compact           let the notes stand for older cells that a model is shown
             %memory cost              what calls of models cost in this project
             %memory ask-reset         have %%ask begin a new conversation
             %memory list              list the memories of this project, newest first

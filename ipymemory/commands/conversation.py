@@ -72,7 +72,7 @@ PREVIEW = Command(
 )
 COMPACT = Command(
     "compact",
-    "put the notes in the place of older cells in what a model is shown",
+    "let the notes stand for older cells that a model is shown",
     _compact,
     needs_session=True,
 )
