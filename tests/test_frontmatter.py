@@ -33,7 +33,7 @@ def memory(text: str) -> Memory:
 
 
 @pytest.mark.spec("E3")
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(TEXT, TEXT, TEXT, TEXT)
 @example("a", 'fix of #123: it\'s "done"', "", "")
 @example("a", "#first", "", "")
@@ -57,9 +57,11 @@ def test_what_is_written_is_read(name: str, description: str, quote: str, note: 
 
 
 @pytest.mark.spec("E3")
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(TEXT, TEXT)
 @example("yes", "2026-12-02")
+@example("a: b", "c: d")
+@example("a #b", "- c")
 def test_another_yaml_parser_reads_the_same(description: str, quote: str) -> None:
     text = frontmatter.write(
         "n", description, {"modified": "2026-12-02T05:10:11.123Z", "s": {"q": quote}}, "b"
@@ -81,10 +83,13 @@ RAW = st.lists(
 ).map(lambda rows: "".join(f"{a}{b}{c}{d}\n" for a, b, c, d in rows))
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=600)
 @given(RAW)
 @example("metadata: \n  type: user\n")
 @example("a: b #c\n")
+@example("a: b: c\n")
+@example("a: b:\n")
+@example("a: b\na: c\nmetadata:\n  a: b\n  a: c\nmetadata:\n  d: e\n")
 @example("a: 'b'\n")
 @example('a: "b\\x41"\n')
 @example("a: b\n  c: d\n")
@@ -157,7 +162,7 @@ NOTE = st.dictionaries(
 
 
 @pytest.mark.spec("E3")
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     st.sampled_from(["flat", "session", "nested"]),
     NOTE,

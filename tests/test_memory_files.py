@@ -239,10 +239,13 @@ def test_a_secret_that_a_person_wrote_stays_out_of_the_index(folder: MemoryFolde
     put(
         folder,
         "x.md",
-        "---\nname: x\ndescription: ghp_abcdefghijklmnopqrstuvwxyz0123456789\ntype: user\n---\n",
+        "---\nname: my ghp_abcdefghijklmnopqrstuvwxyz0123456789\n"
+        "description: use ghp_abcdefghijklmnopqrstuvwxyz0123456789\ntype: user\n---\n",
     )
     assert "ghp_" not in folder.index()
-    assert "[x" in folder.index().lower()
+    assert folder.index().count("[masked: github token") == 2
+    assert "ghp_" not in folder.manifest()
+    assert "my \\[masked: github token\\]" in folder.index()
 
 
 def test_hashes_and_ids_are_kept(folder: MemoryFolder, project: Project) -> None:
@@ -385,6 +388,15 @@ def test_a_manifest_holds_two_hundred_and_the_newest_first(folder: MemoryFolder)
     assert manifest[199].startswith("- [user] m30.md")
     assert manifest[200] == "(30 older ones are not listed here.)"
     assert len(folder.manifest(300).split("\n")) == 230
+
+
+def test_what_a_killed_save_left_goes(folder: MemoryFolder, project: Project) -> None:
+    put(folder, ".x.md.0123456789ab.tmp", "half")
+    put(folder, ".MEMORY.md.4711.0123abcd.tmp", "half")
+    put(folder, ".mine.tmp", "a person's")
+    folder.save(DAY_FIRST, begun(project))
+    left = sorted(each.name for each in project.memory.iterdir())
+    assert left == [".mine.tmp", "MEMORY.md", "date-format.md"]
 
 
 def test_an_edit_in_an_editor_is_seen(folder: MemoryFolder, project: Project) -> None:

@@ -235,6 +235,8 @@ def test_what_is_forgotten_is_in_no_index(project: Project, folder: MemoryFolder
     assert names(recall, "okapi") == ["okapi"]
     index = project.folder / "index.sqlite"
     assert b"okapi" in index.read_bytes()
+    with database.Database(index).opened() as db:
+        assert db.execute("PRAGMA secure_delete").fetchone() == (1,)
     folder.forget("okapi", begun(project))
     assert b"okapi" not in index.read_bytes()
     assert names(recall, "okapi") == []

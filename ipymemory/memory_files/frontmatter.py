@@ -181,8 +181,6 @@ def _usual(yaml: str) -> dict[str, Any] | None:
         else:
             depth = indent
         target = fields if inner is None else inner
-        if key in target:
-            return None
         if written is None:
             if indent:
                 return None

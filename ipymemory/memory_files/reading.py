@@ -12,6 +12,7 @@ from ipymemory.memory_files.listing import Listing
 from ipymemory.memory_files.values import Draft, Memory, one_line
 from ipymemory.memory_place import memory_files
 from ipymemory.places import Project
+from ipymemory.redaction import mask
 
 State = tuple[int, int, int]
 """Time, size and inode of a file: it is another file, or was written, when one of them differs."""
@@ -169,7 +170,7 @@ class ReadFolder:
 def _manifest_line(memory: Memory) -> str:
     time = f"{memory.modified[:16].replace('T', ' ')} UTC"
     state = "" if memory.current else " (replaced by another)"
-    what = one_line(memory.description, 200) or memory.problem
+    what = one_line(mask(memory.description), 200) or memory.problem
     return f"- [{one_line(memory.kind, 20) or '?'}] {one_line(memory.file)} ({time}): {what}{state}"
 
 

@@ -83,7 +83,8 @@ def _memory(path: Path, name: str, found: os.stat_result, most: int, lines: int)
     if not stat.S_ISREG(found.st_mode):
         return unread("It is no file.")
     try:
-        data = beginning(path, most)
+        # Not `most` at once: so much memory would be got ready for every page of text.
+        data = beginning(path, min(most, found.st_size + 1))
         if len(data) < found.st_size:
             data = data[: data.rfind(b"\n") + 1]
         if lines:
