@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode
+from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 from traitlets.config.loader import (
     ConfigFileNotFound,
@@ -73,8 +73,6 @@ def _range(trait: Any) -> str:
         return "True or False"
     if isinstance(trait, Unicode):
         return "text"
-    if isinstance(trait, List):
-        return "a list of texts"
     kind = "a whole number" if isinstance(trait, Int) else "a number"
     low, high = trait.min, trait.max
     return f"{kind} from {low:g} to {high:g}" if high is not None else f"{kind} from {low:g} up"
@@ -156,22 +154,6 @@ class Privacy(Section):
         "no-tables",
         help="What of outputs may be sent to a model; never more than is kept.",
     ).tag(config=True)
-    files = List(
-        Unicode(),
-        default_value=[
-            *(".env*", "*.pem", "*.key", "*.p12", "*.pfx", "*.kdbx", "*.keystore", "id_rsa*"),
-            *("id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".pgpass", ".pypirc"),
-            *(".npmrc", ".git-credentials", "credentials*", "*credential*.json", "secrets.*"),
-            *(".aws", ".ssh", ".gnupg", ".kube", ".docker", "*.tfstate", "*.tfvars"),
-            *("*.csv", "*.tsv", "*.parquet", "*.feather", "*.arrow", "*.xls*", "*.h5", "*.hdf5"),
-            *("*.npy", "*.npz", "*.pkl", "*.pickle", "*.joblib", "*.sqlite*", "*.db", "*.duckdb"),
-            *("*.sas7bdat", "*.dta", "*.sav", "*.rds", "*.rdata", "*.jsonl", "*.dcm", "*.nii*"),
-        ],
-        help=(
-            "Names of files and folders that no tool of an engine reads, as patterns; letter "
-            "case does not count."
-        ),
-    ).tag(config=True)
 
 
 class SessionNotes(Section):
@@ -192,15 +174,6 @@ class SessionNotes(Section):
     ).tag(config=True)
     rounds = Int(10, min=1, max=100, help="Most rounds of one update.").tag(config=True)
     minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one update.").tag(config=True)
-    first_tokens = Int(
-        10_000, min=0, max=10_000_000, help="Tokens of context before a model's first update."
-    ).tag(config=True)
-    update_tokens = Int(
-        5000, min=0, max=10_000_000, help="Tokens the context grows between a model's updates."
-    ).tag(config=True)
-    update_calls = Int(
-        3, min=0, max=1000, help="Tool calls between a model's updates, unless idle."
-    ).tag(config=True)
     context_tokens = Int(
         90_000, min=2000, max=10_000_000, help="Tokens of context past which it is compacted."
     ).tag(config=True)
@@ -219,22 +192,6 @@ class SessionNotes(Section):
         max=1_000_000,
         help="Tokens of covered turns that a compaction keeps at most.",
     ).tag(config=True)
-
-
-class Extraction(Section):
-    """Long-term memories from what was done."""
-
-    enabled = Bool(True, help="Whether memories are extracted.").tag(config=True)
-    every_turns = Int(
-        0, min=0, max=1000, help="Turns between extractions. 0: 1, and 8 with a model."
-    ).tag(config=True)
-    rest_seconds = Float(
-        120.0, min=0.0, max=86400.0, help="Seconds of rest after which what is left is extracted."
-    ).tag(config=True)
-    rounds = Int(5, min=1, max=100, help="Most rounds of one extraction.").tag(config=True)
-    minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one extraction.").tag(
-        config=True
-    )
 
 
 class Engine(Section):
@@ -267,12 +224,6 @@ class Engine(Section):
     wait_most = Float(
         60.0, min=0.0, max=3600.0, help="Longest wait between two tries, whatever a server says."
     ).tag(config=True)
-    budget_day = Float(
-        0.5,
-        min=0.0,
-        max=10_000.0,
-        help="US dollars a day that the services may spend in a project.",
-    ).tag(config=True)
     ask_rounds = Int(50, min=1, max=500, help="Most rounds of one %%ask.").tag(config=True)
     ask_minutes = Float(20.0, min=0.01, max=240.0, help="Most minutes of one %%ask.").tag(
         config=True
@@ -294,7 +245,6 @@ CLASSES: tuple[type[Section], ...] = (
     Capture,
     Privacy,
     SessionNotes,
-    Extraction,
     Engine,
 )
 
@@ -310,7 +260,6 @@ class Settings:
             self.capture = Capture(config=config)
             self.privacy = Privacy(config=config)
             self.session_notes = SessionNotes(config=config)
-            self.extraction = Extraction(config=config)
             self.engine = Engine(config=config)
         except TraitError as error:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
@@ -328,7 +277,7 @@ class Settings:
             for name, sentence in section.refusals(values).items():
                 del values[name]
                 known = name in section.class_trait_names(config=True)
-                strict = known and section is Privacy and name != "files"
+                strict = known and section is Privacy
                 if strict:
                     values[name] = "none"
                 used = "Until it is mended, none is used." if strict else "The default is used."
@@ -364,7 +313,6 @@ class Settings:
             self.capture,
             self.privacy,
             self.session_notes,
-            self.extraction,
             self.engine,
         )
 

@@ -15,8 +15,6 @@
     ├── ToolError         a tool call cannot be carried out; its text is the answer to the engine
     ├── CommandError      a command was called in a form that it does not have
     ├── EngineError       an engine cannot answer
-    │   ├── BudgetError       it may not spend more today
-    │   └── ConsentError      nobody agreed that anything goes to that host
     └── WorkerError       the worker process does not answer
 
 The message of each is a sentence or two for the person at the keyboard: what happened, why,
@@ -109,14 +107,6 @@ class EngineError(IpymemoryError):
         super().__init__(message)
         self.kind = kind
         self.wait = wait
-
-
-class BudgetError(EngineError):
-    """The budget of the day or the hour is spent; the services stop, the user does not."""
-
-
-class ConsentError(EngineError):
-    """Nobody agreed that cells of this project go to that host."""
 
 
 class WorkerError(IpymemoryError):

@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from ipymemory import sessions
+from ipymemory import consent, sessions
 from ipymemory.commands.amounts import counted
 from ipymemory.errors import IpymemoryError
 from ipymemory.places import Project, SessionFolder
@@ -29,6 +29,8 @@ def line(project: Project, identity: Identity, now: datetime, memory_folder: str
         "ipymemory: notes by the built-in extractive engine (no model, no network), "
         f"project {name}, {known}."
     ]
+    if consent.chosen(project) == "anthropic":
+        parts.append("Questions (%%ask) go to a model; %memory status says which and where.")
     found = sessions.find(project, identity, now)
     if found.folder is not None:
         what = "notebook" if identity.notebook or not identity.terminal else "terminal"

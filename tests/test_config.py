@@ -104,9 +104,3 @@ def test_a_mistyped_privacy_does_not_fall_open() -> None:
     settings, refused = Settings.read(Config({"Privacy": {"outputs": "no-tabels"}}))
     assert settings.privacy.outputs == "none"
     assert "none is used" in refused[0]
-
-
-def test_a_mistyped_list_of_private_files_keeps_the_patterns_there_are() -> None:
-    settings, refused = Settings.read(Config({"Privacy": {"files": 3}}))
-    assert ".env*" in settings.privacy.files
-    assert refused == ("Privacy.files must be a list of texts, not 3. The default is used.",)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from traitlets.config import Config
 
-from ipymemory import consent, engines
+from ipymemory import consent, engines, greeting
 from ipymemory.commands import table
 from ipymemory.commands.pages import Page
 from ipymemory.commands.place import Place
@@ -16,6 +17,7 @@ from ipymemory.cost import Ledger
 from ipymemory.errors import CommandError
 from ipymemory.models import Usage
 from ipymemory.places import Project
+from ipymemory.sessions import Identity
 
 KEY = {"ANTHROPIC_API_KEY": "k"}
 OLLAMA = {"ANTHROPIC_BASE_URL": "http://localhost:11434"}
@@ -146,3 +148,12 @@ def test_cost_says_what_went_and_what_it_cost(project: Project) -> None:
     assert "2 calls, 5,000 tokens in (60% from the cache), 200 out" in page.markdown
     assert "1 call to a model without a known price" in page.markdown
     assert page.data["total"]["calls"] == page.data["today"]["calls"] == 2
+
+
+@pytest.mark.spec("L12")
+def test_loading_says_that_questions_go_to_a_model(project: Project) -> None:
+    identity = Identity(project.root / "a.ipynb", None, "kernel.json", False)
+    assert "%%ask" not in greeting.line(project, identity, datetime.now(UTC))
+    consent.choose(project, "anthropic", "api.anthropic.com")
+    told = greeting.line(project, identity, datetime.now(UTC))
+    assert "Questions (%%ask) go to a model; %memory status says which" in told

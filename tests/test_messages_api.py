@@ -183,6 +183,18 @@ def test_a_call_that_is_cancelled_closes_its_connection_at_once(server: ModelSer
     assert server.closed.wait(5)
 
 
+@pytest.mark.spec("L12")
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_server_that_sends_us_on_is_not_followed(server: ModelServer, status: int) -> None:
+    with ModelServer() as elsewhere:
+        to = {"location": f"{elsewhere.url}/v1/messages"}
+        server.brain = lambda body, n: Fault("status", status, to)
+        with pytest.raises(EngineError) as raised:
+            asked(server)
+        assert not elsewhere.requests
+    assert raised.value.kind == "request"
+
+
 def test_no_server_at_all_is_told_with_its_address() -> None:
     environment = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "ANTHROPIC_API_KEY": "k"}
     settings = Settings()

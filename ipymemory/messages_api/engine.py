@@ -134,6 +134,8 @@ class AnthropicModel:
             **({"api_key": key} if key else {"auth_token": token} if token else {}),
             base_url=address.base_url(self._environment),
             timeout=float(self._limits.answer_seconds),
+            # Somebody agreed to this host, not to whichever it would send us on to.
+            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
             max_retries=0,
         )
         self._made_of = made_of
