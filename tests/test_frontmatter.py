@@ -259,6 +259,12 @@ def test_a_second_block_gives_what_the_first_lacks() -> None:
     assert found.body == "Body.\n"
 
 
+def test_a_second_block_is_not_lost_by_an_edit() -> None:
+    text = "---\ntype: user\n---\n---\nname: The name\n---\nBody.\n"
+    with pytest.raises(FormatError, match="second block"):
+        editing.edited(text, "d", {"type": "user"}, "b")
+
+
 def test_a_break_in_the_body_is_no_second_block() -> None:
     assert frontmatter.read("---\nname: a\n---\nOne.\n\n---\nname: b\n---\n").body.startswith("One")
 

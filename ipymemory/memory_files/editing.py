@@ -44,6 +44,8 @@ def edited(
     before = read(text)
     if top is None or before.problem:
         raise FormatError(before.problem or "It has no frontmatter.")
+    if before.fields != fields_in(top.yaml)[0]:
+        raise FormatError("It has a second block of frontmatter below the first.")
     end = top.ending
     yaml = _replaced(top.yaml, description, dict(metadata), end)
     whole = f"---{end}{yaml}---{end}{end}" + body.strip("\n").replace("\n", end) + end

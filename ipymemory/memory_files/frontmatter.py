@@ -29,6 +29,9 @@ _NUMBER = re.compile(r"[\d.]")
 MOST_YAML = 16 * 1024
 """Characters of frontmatter; a memory's has some hundreds."""
 
+MOST_BRACKETS = 200
+"""Opening brackets in it: five thousand, one in the other, take PyYAML a second to refuse."""
+
 
 @dataclass(frozen=True, slots=True)
 class Front:
@@ -153,6 +156,8 @@ def fields_in(yaml: str) -> tuple[dict[str, Any], str]:
     """Return the mapping in `yaml`, or what is wrong with it."""
     if len(yaml) > MOST_YAML:
         return {}, f"Its frontmatter is longer than {MOST_YAML // 1024} KB."
+    if yaml.count("[") + yaml.count("{") > MOST_BRACKETS:
+        return {}, "Its frontmatter is no YAML that a memory has."
     fast = _usual(yaml)
     if fast is not None:
         return fast, ""
