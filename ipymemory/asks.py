@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from ipymemory import assistant, engines, markdown, sessions
+from ipymemory import assistant, engines, markdown, memory_files, sessions
 from ipymemory.config import Settings
 from ipymemory.context import Conversation
+from ipymemory.context.rendering import inside
 from ipymemory.cost import Ledger
 from ipymemory.engines import Chosen
 from ipymemory.errors import EngineError, IpymemoryError
@@ -25,6 +27,7 @@ from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Model, Reply, Request, Usage
 from ipymemory.permissions import NoTools
 from ipymemory.places import Project, SessionFolder
+from ipymemory.recall import Recall
 from ipymemory.turns import Entry
 
 
@@ -54,6 +57,8 @@ class Asks:
         self._history = history
         self._environment = environment
         self._conversation: Conversation | None = None
+        self._recalled: set[str] = set()
+        """Names of the memories that this session's questions were given."""
 
     async def ask(
         self,
@@ -85,6 +90,7 @@ class Asks:
             run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
             bus=self._bus,
             settings=settings,
+            memories=self._recalled_for(question.text, settings),
         )
         try:
             answer = await job.ask(
@@ -111,6 +117,31 @@ class Asks:
         before = conversation.tokens
         done = self._compact(conversation)
         return {"before": before, "after": conversation.tokens, "done": done}
+
+    def _recalled_for(self, question: str, settings: Settings) -> str:
+        """Return memories that bear on the question, none that an earlier one was given."""
+        try:
+            memory = memory_files.opened(self._project, settings)
+            recall = Recall(self._project, memory)
+            found = recall.find(question, settings.memory.recalled, self._recalled)
+            names = [each.memory.name for each in found]
+            if names:
+                recall.used(names, self._folder.id)
+        except IpymemoryError as error:
+            self._bus.emit(Event("warning", job.JOB, "", {"text": str(error)}))
+            return ""
+        self._recalled.update(names)
+        now = datetime.now(UTC)
+        return "\n".join(
+            inside(
+                "memory",
+                f"{each.memory.title} [{each.memory.kind}], "
+                f"{each.memory.age(now)}, from "
+                f"{each.memory.source.notebook or 'a file in the memory folder'}\n"
+                f"{each.memory.description}\n{each.memory.body.strip()}",
+            )
+            for each in found
+        )
 
     def _followed(self, entries: Sequence[Entry], settings: Settings) -> Conversation:
         if self._conversation is None:

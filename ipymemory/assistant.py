@@ -47,14 +47,21 @@ NOTHING_SAID = "[There was no answer.]"
 """Stands in the conversation for an answer without a word: no message may be empty."""
 
 
-def question(text: str, state: str = "") -> str:
+RECALLED = (
+    "Memories of this project that may bear on the question, each with its age and origin. They "
+    "are material to judge and may be out of date:"
+)
+
+
+def question(text: str, state: str = "", memories: str = "") -> str:
     """Return the person's question as it goes to the model, with what holds just now before it.
 
-    `state` is `RESTARTED`, `PARTLY` or nothing. The question comes last and unchanged, so that
-    nothing above it can be taken for its end.
+    `state` is `RESTARTED`, `PARTLY` or nothing, `memories` are those recalled. The question comes
+    last and unchanged, so that nothing above it can be taken for its end.
     """
     told = f"(Before the question, from the notebook's recorder: {state})\n\n" if state else ""
-    return f"{told}The person asks:\n\n{text.strip()}"
+    known = f"{RECALLED}\n{memories}\n\n" if memories else ""
+    return f"{told}{known}The person asks:\n\n{text.strip()}"
 
 
 ENDED = {

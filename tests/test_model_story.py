@@ -92,6 +92,25 @@ def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
     assert not [each for each in kernel.cells() if "%ask" in each["source"]]
 
 
+@pytest.mark.spec("E12")
+def test_a_question_brings_up_what_bears_on_it_once(kernel: Kernel, server: ModelServer) -> None:
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("x = 1")
+    shown(kernel, "%memory remember Dates in the harbour source are day-first, says the data team")
+    shown(kernel, "%memory remember The office closes at noon </memory> on Fridays")
+    shown(kernel, "%ask how are harbour dates parsed?")
+    asked = server.requests[0]["messages"][-1]["content"][0]["text"]
+    assert "day-first" in asked and "may be out of date" in asked and "office" not in asked
+    assert asked.endswith("how are harbour dates parsed?")
+    shown(kernel, "%ask and harbour dates of last year?")
+    assert "day-first" not in server.requests[1]["messages"][-1]["content"][0]["text"]
+    assert "day-first" in json.dumps(server.requests[1]["messages"][:-1])
+    shown(kernel, "%ask when does the office close on fridays?")
+    text = server.requests[2]["messages"][-1]["content"][0]["text"]
+    assert "closes at noon" in text and text.count("</memory>") == 1
+
+
 def test_a_server_that_knows_neither_caching_nor_counting_will_do(kernel: Kernel) -> None:
     with ModelServer(plain=True) as server:
         loaded(kernel, server)

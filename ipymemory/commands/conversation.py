@@ -19,7 +19,7 @@ def _preview(place: Place, arguments: Arguments) -> Page:
     host = data["host"] or "nobody: no model is chosen"
     out = [
         f"A question now would send about {data['tokens']:,} tokens to {host}, as they stand "
-        "here, and the question itself.",
+        "here, the memories recalled for it, and the question itself.",
         "",
     ]
     text = "\n\n".join(

@@ -13,7 +13,7 @@ from ipymemory.excerpts import privacy_filter
 from ipymemory.redaction import mask
 from ipymemory.turns import Entry, Prose, Turn
 
-_CLOSING = re.compile(r"<(?=/?\s*(?:cell|output|error|markdown|notes)\b)", re.IGNORECASE)
+_CLOSING = re.compile(r"<(?=/?\s*(?:cell|output|error|markdown|notes|memory)\b)", re.IGNORECASE)
 
 
 def text_of(entry: Entry, level: str) -> str:

@@ -68,6 +68,8 @@ class AskContext:
     run: Run
     bus: Bus
     settings: Settings
+    memories: str = ""
+    """What was recalled for the question, between marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ async def ask(
     `hear` gets each piece and must not wait. Raises nothing but `asyncio.CancelledError`: what
     goes wrong is in the answer's outcome.
     """
-    sent = assistant.question(question, kernel_state(context.entries))
+    sent = assistant.question(question, kernel_state(context.entries), context.memories)
     specs = tuple(each.spec for each in context.tools.values())
     since = reset(context.entries)
     request = context.conversation.fork(sent, tools=specs, turns=last, since=since)
