@@ -1,8 +1,9 @@
 """A server that speaks the Anthropic Messages API on a real loopback socket, for tests.
 
 `brain` says what a request is answered with: a text, a list of blocks, or a `Fault`. It streams
-as the real one does, caches prompts by their exact beginning up to each breakpoint, and refuses
-what the newest models refuse. `plain` is a server that knows the old core alone.
+as the real one does, caches prompts by their exact beginning (`model_cache`), and refuses what
+the newest models refuse (`model_rules`). `plain` is a server that knows the old core alone:
+neither caching nor count_tokens.
 """
 
 from __future__ import annotations
@@ -15,49 +16,74 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import pairwise
 from typing import Any
 
-MIN_PREFIX = 512
-"""Tokens below which nothing is cached, for the models of the 5.5 family."""
+import model_rules
+from model_cache import PromptCache, size, tokens
+from model_rules import Refused
 
-REFUSED = {"temperature", "top_p", "top_k", "thread", "betas"}
-OLD_CORE = {"model", "system", "messages", "tools", "max_tokens", "stream"}
+MIDDLE = {"eof", "torn", "reset", "sse_error", "hang_mid", "half_tool", "odd"}
+"""Faults that come after the first piece of an answer."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong: a status with headers, or something that befalls the stream.
+    """What goes wrong: a status with headers, or something that befalls the connection.
 
-    `kind`: ``status``, ``eof`` and ``reset`` (in the middle), ``html``, ``garbage``,
-    ``sse_error``, ``hang``, ``half_tool``, ``empty``, ``refusal``.
+    Before a word: ``status``, ``silent`` (not even headers), ``refused`` (reset at once), ``html``,
+    ``garbage`` (both with status 200), ``hang`` (right after the message began).
+    After the first piece: ``eof`` (a clean end without ``message_stop``), ``torn`` (an end within
+    the transfer), ``reset``, ``sse_error``, ``hang_mid``, ``half_tool`` (``eof`` within a tool's
+    input), ``odd`` (`events` come in between).
+    To its end, but wrong: ``empty``, ``refusal``, ``cut`` (max_tokens), ``no_stop_reason``.
     """
 
     kind: str
     status: int = 500
     headers: Mapping[str, str] = field(default_factory=dict)
     message: str = "made to fail"
+    said: Any = "Half of it and the rest."
+    """What would have been answered."""
+    events: tuple[Any, ...] = ()
 
 
 Brain = Callable[[dict[str, Any], int], Any]
 
 
 class ModelServer:
-    """Serves from `with` to its end. `requests` holds every body that came, parsed."""
+    """Serves from `with` to its end; what is named here may be looked at and set meanwhile.
 
-    def __init__(self, brain: Brain = lambda body, n: "Fine.", *, plain: bool = False) -> None:
+    `clock` is what the prompt cache lives by, in seconds.
+    """
+
+    def __init__(
+        self,
+        brain: Brain = lambda body, n: "Fine.",
+        *,
+        plain: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.brain = brain
         self.plain = plain
+        self.faults: list[Fault] = []
+        """Befall the next requests, one each; only then the brain is asked."""
         self.requests: list[dict[str, Any]] = []
+        """Every body that came, parsed."""
         self.headers: list[dict[str, str]] = []
+        self.usages: list[dict[str, Any]] = []
+        """The usage of every answer that began."""
+        self.refusals: list[str] = []
+        """Why requests were refused as none of the API's."""
+        self.counted = 0
+        """Requests that only wanted to have their tokens counted."""
         self.pause = 0.0
         """Seconds between two pieces of a text."""
         self.first_piece_at = 0.0
         self.closed = threading.Event()
         """Set when a client went away in the middle of a stream."""
         self.over = threading.Event()
-        self.cached: set[str] = set()
-        self._lock = threading.Lock()
+        self.cache = PromptCache(clock)
+        self.lock = threading.Lock()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -67,7 +93,7 @@ class ModelServer:
                 """Say nothing."""
 
             def do_POST(self) -> None:
-                server.answer(self)
+                _Exchange(server, self).run()
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
@@ -90,188 +116,217 @@ class ModelServer:
         """Return the environment that leads here."""
         return {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "key-of-a-test"}
 
-    def answer(self, http: BaseHTTPRequestHandler) -> None:
-        """Answer one request."""
-        body = json.loads(http.rfile.read(int(http.headers["content-length"])))
-        if http.path != "/v1/messages":
-            _status(http, 404, {}, "there is no such path")
-            return
-        with self._lock:
-            self.requests.append(body)
-            self.headers.append({key.lower(): value for key, value in http.headers.items()})
-            number = len(self.requests)
-        wrong = self._wrong(body)
-        if wrong:
-            _status(http, 400, {}, wrong)
-            return
-        said = self.brain(body, number)
-        if isinstance(said, Fault) and said.kind == "status":
-            _status(http, said.status, said.headers, said.message)
-            return
-        if isinstance(said, Fault) and said.kind in ("html", "garbage"):
-            data = b"<html>hello</html>" if said.kind == "html" else b"\x00\xff{{{"
-            http.send_response(200)
-            http.send_header("content-type", "text/html" if said.kind == "html" else "text/plain")
-            http.send_header("content-length", str(len(data)))
-            http.end_headers()
-            http.wfile.write(data)
-            return
-        self._stream(http, said, self._usage(body))
 
-    def _stream(self, http: BaseHTTPRequestHandler, said: Any, usage: dict[str, int]) -> None:
-        http.send_response(200)
-        http.send_header("content-type", "text/event-stream")
-        http.send_header("connection", "close")
-        http.end_headers()
-        http.close_connection = True
+class _Exchange:
+    """One request and what it is answered with."""
+
+    def __init__(self, server: ModelServer, http: BaseHTTPRequestHandler) -> None:
+        self.server = server
+        self.http = http
+        self.body: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Answer the request."""
+        http, server = self.http, self.server
+        self.body = json.loads(http.rfile.read(int(http.headers["content-length"])))
+        headers = {key.lower(): value for key, value in http.headers.items()}
+        path = http.path.partition("?")[0]
+        if path == "/v1/messages/count_tokens" and not server.plain:
+            server.counted += 1
+            self.send(200, {"input_tokens": size(self.body)})
+            return
+        if path != "/v1/messages":
+            self.fail(404, "not_found_error", "there is no such path")
+            return
+        with server.lock:
+            server.requests.append(self.body)
+            server.headers.append(headers)
+            number = len(server.requests)
+            fault = server.faults.pop(0) if server.faults else None
         try:
-            for event in events(said, usage):
-                if event == {"type": "reset"}:
-                    linger = struct.pack("ii", 1, 0)
-                    http.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                    http.connection.close()
-                    return
-                if event == {"type": "hang"}:
-                    self._until_gone(http)
-                    return
-                http.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-                http.wfile.flush()
-                if event["type"] == "content_block_delta":
-                    self.first_piece_at = self.first_piece_at or time.time()
-                    time.sleep(self.pause)
-        except OSError:
-            self.closed.set()
+            model_rules.check(self.body, headers, plain=server.plain)
+        except Refused as refused:
+            server.refusals.append(str(refused))
+            self.fail(refused.status, refused.kind, str(refused))
+            return
+        said = fault or server.brain(self.body, number)
+        if not isinstance(said, Fault) or not self.failed(said):
+            self.answer(said)
 
-    def _until_gone(self, http: BaseHTTPRequestHandler) -> None:
-        http.connection.settimeout(0.05)
-        while not self.over.is_set():
-            try:
-                if not http.connection.recv(1):
-                    self.closed.set()
+    def failed(self, fault: Fault) -> bool:
+        """Return whether `fault` befell the request before an answer began."""
+        match fault.kind:
+            case "status":
+                self.fail(fault.status, "made_error", fault.message, fault.headers)
+            case "html":
+                self.send(200, b"<html>hello</html>", {"content-type": "text/html"})
+            case "garbage":
+                self.send(200, b"\x00\xff{{{", {"content-type": "text/plain"})
+            case "silent":
+                self.wait_until_gone()
+            case "refused":
+                self.reset()
+            case _:
+                return False
+        return True
+
+    def answer(self, said: Any) -> None:
+        """Stream what was said, and account for it."""
+        server = self.server
+        if server.plain:
+            usage, begun = {"input_tokens": size(self.body)}, lambda: None
+        else:
+            with server.lock:
+                usage, begun = server.cache.account(self.body)
+        server.usages.append(usage)
+        begun()
+        self.http.send_response(200)
+        self.http.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.http.send_header("transfer-encoding", "chunked")
+        self.http.end_headers()
+        try:
+            for event in answered(self.body, said, usage):
+                if not self.streamed(event):
                     return
+            self.http.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            server.closed.set()
+            self.http.close_connection = True
+
+    def streamed(self, event: Any) -> bool:
+        """Send one event; return False when it was the connection's end."""
+        kind = event.get("type") if isinstance(event, dict) else "message_delta"
+        if kind == "torn":
+            self.http.close_connection = True
+            return False
+        if kind in ("reset", "hang"):
+            self.reset() if kind == "reset" else self.wait_until_gone()
+            return False
+        data = f"event: {kind}\ndata: {json.dumps(event)}\n\n".encode()
+        self.http.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.http.wfile.flush()
+        if kind == "content_block_delta":
+            self.server.first_piece_at = self.server.first_piece_at or time.time()
+            time.sleep(self.server.pause)
+        return True
+
+    def reset(self) -> None:
+        """End the connection with a reset."""
+        linger = struct.pack("ii", 1, 0)
+        self.http.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.http.close_connection = True
+        self.http.connection.close()
+
+    def wait_until_gone(self) -> None:
+        """Say nothing more until the client has gone, or the server."""
+        self.http.close_connection = True
+        self.http.connection.settimeout(0.05)
+        while not self.server.over.is_set():
+            try:
+                if not self.http.connection.recv(1):
+                    break
             except TimeoutError:
                 continue
             except OSError:
-                self.closed.set()
-                return
-
-    def _wrong(self, body: dict[str, Any]) -> str:
-        if odd := REFUSED & set(body):
-            return f"{sorted(odd)[0]}: extra inputs are not permitted"
-        if self.plain and (odd := set(body) - OLD_CORE):
-            return f"{sorted(odd)[0]}: unknown"
-        messages = body["messages"]
-        if self.plain and "cache_control" in json.dumps(messages):
-            return "cache_control: unknown"
-        if not messages or messages[0]["role"] != "user" or messages[-1]["role"] != "user":
-            return "messages must begin and end with the user"
-        for before, after in pairwise(messages):
-            if before["role"] == after["role"]:
-                return "roles must alternate"
-        if any(not each["content"] for each in messages):
-            return "messages must not be empty"
-        return ""
-
-    def _usage(self, body: dict[str, Any]) -> dict[str, int]:
-        """Count tokens as bytes / 3, and what of them the cache holds, by exact beginning."""
-        blocks = [("tools", each) for each in body.get("tools", ())]
-        system = body.get("system", "")
-        blocks += [("system", each) for each in ([system] if isinstance(system, str) else system)]
-        for each in body["messages"]:
-            content = each["content"]
-            parts = [content] if isinstance(content, str) else content
-            blocks += [(each["role"], part) for part in parts]
-        told, size, ends = "", 0, []
-        for role, block in blocks:
-            bare = block
-            if isinstance(block, dict):
-                bare = {key: value for key, value in block.items() if key != "cache_control"}
-            text = role + json.dumps(bare)
-            told += text
-            size += -(-len(text.encode()) // 3)
-            ends.append((told, size, isinstance(block, dict) and "cache_control" in block))
-        if self.plain:
-            return {"input_tokens": size}
-        marks = [at for at, (_, _, marked) in enumerate(ends) if marked]
-        with self._lock:
-            read = 0
-            for mark in marks:
-                for at in range(mark, max(-1, mark - 20), -1):
-                    if ends[at][0] in self.cached:
-                        read = max(read, ends[at][1])
-                        break
-            written = 0
-            for at in marks:
-                if ends[at][1] >= MIN_PREFIX:
-                    self.cached.add(ends[at][0])
-                    written = max(written, ends[at][1])
-        written = max(0, written - read)
-        return {
-            "input_tokens": size - read - written,
-            "cache_read_input_tokens": read,
-            "cache_creation_input_tokens": written,
-        }
-
-
-def tool(name: str, given: Mapping[str, Any], id: str = "call_1") -> dict[str, Any]:
-    """Return a tool call as a brain gives it."""
-    return {"type": "tool_use", "id": id, "name": name, "input": dict(given)}
-
-
-def events(said: Any, usage: dict[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield what is streamed for what a brain said."""
-    fault = said.kind if isinstance(said, Fault) else ""
-    blocks = [] if fault == "empty" else [{"type": "text", "text": "Half of it and the rest."}]
-    if fault == "half_tool":
-        blocks = [tool("Write", {"path": "a.md", "text": "all of it"})]
-    elif not fault:
-        blocks = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
-    message |= {"model": "made-up", "stop_reason": None, "stop_sequence": None}
-    yield {"type": "message_start", "message": message | {"usage": usage | {"output_tokens": 1}}}
-    if fault == "hang":
-        yield {"type": "hang"}
-    calls = 0
-    for at, block in enumerate(blocks):
-        empty = {"text": ""} if block["type"] == "text" else {"input": {}}
-        yield {"type": "content_block_start", "index": at, "content_block": block | empty}
-        if block["type"] == "text":
-            words = block["text"].split(" ")
-            pieces = [word if not n else f" {word}" for n, word in enumerate(words)]
-            name, key = "text_delta", "text"
+                break
         else:
-            calls += 1
-            told = json.dumps(block["input"])
-            pieces, name, key = [told[:9], told[9:]], "input_json_delta", "partial_json"
+            return
+        self.server.closed.set()
+
+    def fail(
+        self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer with an error of the API's."""
+        error = {"type": "error", "error": {"type": kind, "message": message}}
+        self.send(status, error | {"request_id": "req_1"}, headers or {})
+
+    def send(self, status: int, said: Any, headers: Mapping[str, str] | None = None) -> None:
+        """Answer with bytes, or with anything else as JSON."""
+        data = said if isinstance(said, bytes) else json.dumps(said).encode()
+        self.http.send_response(status)
+        for name, value in ({"content-type": "application/json"} | dict(headers or {})).items():
+            self.http.send_header(name, value)
+        self.http.send_header("content-length", str(len(data)))
+        self.http.end_headers()
+        self.http.wfile.write(data)
+
+
+def tool(
+    name: str, given: Mapping[str, Any], id: str = "call_1", *, raw: str | None = None
+) -> dict[str, Any]:
+    """Return a tool call as a brain gives it; `raw` is sent for its input as it stands."""
+    block = {"type": "tool_use", "id": id, "name": name, "input": dict(given)}
+    return block if raw is None else block | {"raw": raw}
+
+
+def thinking(text: str = "") -> dict[str, Any]:
+    """Return a thinking block; the server binds it to all that stands before it."""
+    return {"type": "thinking", "thinking": text}
+
+
+def answered(
+    body: Mapping[str, Any], said: Any, usage: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield what is streamed for what a brain said; ends of the connection are events too."""
+    fault = said if isinstance(said, Fault) else Fault("")
+    said = fault.said if fault.kind else said
+    if fault.kind == "half_tool":
+        said = [tool("Write", {"path": "a.md", "text": "all of it"})]
+    blocks = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
+    blocks = [] if fault.kind == "empty" else blocks
+    counted = sum(tokens(each) for each in blocks)
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    message |= {"model": body["model"], "stop_reason": None, "stop_sequence": None}
+    yield {"type": "message_start", "message": message | {"usage": {**usage, "output_tokens": 1}}}
+    yield {"type": "ping"}
+    if fault.kind == "hang":
+        yield {"type": "hang"}
+        return
+    for at, block in enumerate(blocks):
+        begun, pieces = _pieces(body, block)
+        yield {"type": "content_block_start", "index": at, "content_block": begun}
         for n, piece in enumerate(pieces):
-            yield {
-                "type": "content_block_delta",
-                "index": at,
-                "delta": {"type": name, key: piece},
-            }
-            if n == 0 and fault in ("eof", "reset", "sse_error", "half_tool"):
-                if fault == "reset":
-                    yield {"type": "reset"}
-                if fault == "sse_error":
-                    error = {"type": "overloaded_error", "message": "Overloaded"}
-                    yield {"type": "error", "error": error}
-                return
+            yield {"type": "content_block_delta", "index": at, "delta": piece}
+            if n == (fault.kind == "half_tool") and fault.kind in MIDDLE:
+                yield from _broken(fault)
+                if fault.kind != "odd":
+                    return
         yield {"type": "content_block_stop", "index": at}
-    stop = "refusal" if fault == "refusal" else "tool_use" if calls else "end_turn"
+    called = any(each["type"] == "tool_use" for each in blocks)
+    stops = {"refusal": "refusal", "cut": "max_tokens", "no_stop_reason": None}
+    stop = stops.get(fault.kind, "tool_use" if called else "end_turn")
     delta = {"stop_reason": stop, "stop_sequence": None}
-    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 12}}
+    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": counted}}
     yield {"type": "message_stop"}
 
 
-def _status(
-    http: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], message: str
-) -> None:
-    error = {"type": "error", "error": {"type": "made_error", "message": message}}
-    data = json.dumps(error).encode()
-    http.send_response(status)
-    http.send_header("content-type", "application/json")
-    http.send_header("content-length", str(len(data)))
-    for name, value in headers.items():
-        http.send_header(name, value)
-    http.end_headers()
-    http.wfile.write(data)
+def _broken(fault: Fault) -> Iterator[Any]:
+    match fault.kind:
+        case "reset" | "torn":
+            yield {"type": fault.kind}
+        case "hang_mid":
+            yield {"type": "hang"}
+        case "sse_error":
+            error = {"type": "overloaded_error", "message": "Overloaded"}
+            yield {"type": "error", "error": error}
+        case "odd":
+            yield from fault.events
+
+
+def _pieces(
+    body: Mapping[str, Any], block: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return how a block begins, and the pieces that follow: words, or halves of an input."""
+    if block["type"] == "thinking":
+        bound = block.get("signature") or model_rules.signature(body, len(body["messages"]))
+        pieces = [{"type": "thinking_delta", "thinking": block["thinking"]}]
+        signed = {"type": "signature_delta", "signature": bound}
+        return {**block, "thinking": "", "signature": ""}, [*pieces, signed]
+    if block["type"] == "text":
+        words = block["text"].split(" ")
+        told = [word if not n else f" {word}" for n, word in enumerate(words)]
+        return {**block, "text": ""}, [{"type": "text_delta", "text": each} for each in told]
+    raw = block.get("raw", json.dumps(block["input"]))
+    begun = {key: each for key, each in block.items() if key != "raw"} | {"input": {}}
+    halves = ["", raw[: len(raw) // 2], raw[len(raw) // 2 :]]
+    return begun, [{"type": "input_json_delta", "partial_json": each} for each in halves]
