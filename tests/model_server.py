@@ -35,7 +35,8 @@ class Fault:
     After the first piece: ``eof`` (a clean end without ``message_stop``), ``torn`` (an end within
     the transfer), ``reset``, ``sse_error``, ``hang_mid``, ``half_tool`` (``eof`` within a tool's
     input), ``odd`` (`events` come in between).
-    To its end, but wrong: ``empty``, ``refusal``, ``cut`` (max_tokens), ``no_stop_reason``.
+    To its end, but wrong: ``answer`` (of `said`), ``empty``, ``refusal``, ``cut`` (max_tokens),
+    ``no_stop_reason``.
     """
 
     kind: str
@@ -74,8 +75,8 @@ class ModelServer:
         """The usage of every answer that began."""
         self.refusals: list[str] = []
         """Why requests were refused as none of the API's."""
-        self.counted = 0
-        """Requests that only wanted to have their tokens counted."""
+        self.paths: list[str] = []
+        """The path of every request."""
         self.pause = 0.0
         """Seconds between two pieces of a text."""
         self.first_piece_at = 0.0
@@ -131,8 +132,8 @@ class _Exchange:
         self.body = json.loads(http.rfile.read(int(http.headers["content-length"])))
         headers = {key.lower(): value for key, value in http.headers.items()}
         path = http.path.partition("?")[0]
+        server.paths.append(path)
         if path == "/v1/messages/count_tokens" and not server.plain:
-            server.counted += 1
             self.send(200, {"input_tokens": size(self.body)})
             return
         if path != "/v1/messages":
@@ -269,7 +270,7 @@ def answered(
 ) -> Iterator[dict[str, Any]]:
     """Yield what is streamed for what a brain said; ends of the connection are events too."""
     fault = said if isinstance(said, Fault) else Fault("")
-    said = fault.said if fault.kind else said
+    said = fault.said if isinstance(said, Fault) else said
     if fault.kind == "half_tool":
         said = [tool("Write", {"path": "a.md", "text": "all of it"})]
     blocks = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Fault, ModelServer, tool
+from model_server import Fault, ModelServer, thinking, tool
 
 from ipymemory.config import Settings
 from ipymemory.errors import EngineError
@@ -19,9 +20,12 @@ from ipymemory.turns import Message, ToolCall, ToolResult
 
 READ = ToolSpec("Read", "Read a file.", {"type": "object", "properties": {}})
 
+NOWHERE = {"type": "content_block_start", "index": "x", "content_block": {"type": "text"}}
+
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setattr("ipymemory.messages_api.engine.FIRST_WAIT", 0.01)
     with ModelServer() as server:
         yield server
 
@@ -55,7 +59,7 @@ def test_an_answer_streams_in_and_is_counted(server: ModelServer) -> None:
     reply = asked(server, request, lambda model, usage: counted.append((model, usage)))
     assert heard == ["It", " is", " done."]
     assert (reply.text, reply.stop, reply.calls) == ("It is done.", "end_turn", ())
-    assert reply.usage is not None and reply.usage.output == 12
+    assert reply.usage is not None and reply.usage.output == 12, "its JSON's 36 bytes, a third"
     assert counted == [("claude-haiku-5-5", reply.usage)]
     assert server.headers[0]["x-api-key" if "x-api-key" in server.headers[0] else "authorization"]
 
@@ -117,14 +121,35 @@ def test_anthropic_itself_gets_breakpoints_and_effort() -> None:
         (Fault("status", 429, {"retry-after": "rubbish"}), "limit", 2),
         (Fault("status", 500), "overloaded", 2),
         (Fault("status", 529), "overloaded", 2),
+        (Fault("status", 403), "credentials", 1),
+        (Fault("status", 404), "request", 1),
+        (Fault("status", 408), "time", 2),
+        (Fault("status", 429, {"retry-after": "1e999"}), "limit", 2),
+        (Fault("status", 429, {"retry-after": "Wed, 01 Jan 2200 00:00:00 GMT"}), "limit", 1),
+        (Fault("status", 400, message="prompt is too long: 9 tokens"), "too_long", 1),
         (Fault("html"), "protocol", 2),
         (Fault("garbage"), "protocol", 2),
+        (Fault("refused"), "network", 2),
+        (Fault("torn"), "network", 2),
         (Fault("eof"), "network", 2),
         (Fault("reset"), "network", 2),
         (Fault("sse_error"), "overloaded", 2),
         (Fault("half_tool"), "network", 2),
         (Fault("empty"), "protocol", 2),
         (Fault("refusal"), "refusal", 1),
+        (Fault("no_stop_reason"), "protocol", 2),
+        (Fault("cut", said=[tool("Write", {}, raw='{"path": "a.m')]), "too_long", 1),
+        (Fault("cut", said=[tool("Write", {}, raw="")]), "too_long", 1),
+        (Fault("cut", said=[thinking("hm")]), "too_long", 1),
+        *(
+            (Fault("answer", said=[tool("Write", {}, raw=raw)]), "protocol", 2)
+            for raw in ('{"a": 1}{"b": 2}', '{"a": "\\x"}', '["a"]', '"a"', '{"a": "\\ud800"}')
+        ),
+        (Fault("answer", said=[{**tool("Write", {}), "id": None}]), "protocol", 2),
+        (Fault("odd", events=("text",)), "protocol", 2),
+        (Fault("odd", events=([1, 2],)), "protocol", 2),
+        (Fault("odd", events=(NOWHERE,)), "protocol", 2),
+        (Fault("odd", events=(NOWHERE | {"index": -1},)), "protocol", 2),
     ],
     ids=lambda each: f"{each.kind}-{each.status}" if isinstance(each, Fault) else str(each),
 )
@@ -149,24 +174,181 @@ def test_an_absurd_wait_is_handed_on_and_not_waited_for(server: ModelServer) -> 
     assert time.monotonic() - began < 5
 
 
-def test_a_passing_failure_is_overcome(server: ModelServer) -> None:
-    server.brain = lambda body, n: Fault("reset") if n == 1 else "There."
-    assert asked(server, wait_most=1.0).text == "There."
+def test_a_wait_that_is_asked_for_is_told(server: ModelServer) -> None:
+    server.brain = lambda body, n: Fault("status", 429, {"retry-after": "4233600"})
+    with pytest.raises(EngineError, match="asks to wait 49 days"):
+        asked(server)
 
 
-def test_a_server_that_says_nothing_is_given_up(server: ModelServer) -> None:
-    server.brain = lambda body, n: Fault("hang")
+def test_a_passing_failure_is_overcome_and_heard_once(server: ModelServer) -> None:
+    server.faults += [Fault("reset")]
+    server.brain = lambda body, n: "There it is."
+    heard: list[str] = []
+    counted: list[Usage] = []
+    request = Request("", (Message("user", "Hi"),), hear=heard.append)
+    reply = asked(server, request, lambda model, usage: counted.append(usage), wait_most=1.0)
+    assert reply.text == "There it is."
+    assert heard == ["Half"], "the beginning of another answer is not heard behind that of one"
+    assert [each.output for each in counted] == [1, 13], "what broke off was paid for too"
+
+
+def test_waits_of_our_own_grow_only_to_the_cap(server: ModelServer) -> None:
+    server.faults += [Fault("status", 529)] * 5
+    began = time.monotonic()
+    assert asked(server, tries=6, wait_most=0.05).text == "Fine."
+    assert time.monotonic() - began < 5
+
+
+def test_a_reply_goes_back_as_it_came_but_for_what_is_no_word(server: ModelServer) -> None:
+    said = [thinking("hm"), {"type": "text", "text": " "}, tool("Read", {"path": None})]
+    server.brain = lambda body, n: said if n == 1 else "So."
+    question = Message("user", "What is in a.py?")
+    first = asked(server, Request("s", (question,), (READ,)))
+    assert [each["type"] for each in first.blocks] == ["thinking", "tool_use"]
+    answer = Message("user", results=(ToolResult("call_1", "a = 1"),))
+    messages = (question, Message("assistant", "", first.calls, blocks=first.blocks), answer)
+    assert asked(server, Request("s", messages, (READ,))).text == "So."
+    assert server.requests[1]["messages"][1]["content"][0]["signature"].startswith("bound-")
+    assert server.requests[1]["messages"][1]["content"][1]["input"] == {"path": None}
+    assert not server.refusals
+
+
+def test_halves_of_characters_are_heard_as_what_can_be_written(server: ModelServer) -> None:
+    server.brain = lambda body, n: "one \ud800 \U0001f600 two"
+    heard: list[str] = []
+    reply = asked(server, Request("", (Message("user", "Hi"),), hear=heard.append))
+    assert reply.text == "".join(heard) == "one \ufffd \U0001f600 two"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "content_block_start", "index": 7, "content_block": {"type": "odd", "z": None}},
+        {"type": "content_block_delta", "index": 0, "delta": 7},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "odd_delta", "odd": 1}},
+        {"type": "content_block_delta", "index": 9, "delta": {"type": "text_delta", "text": None}},
+        {"type": "message_delta", "delta": None, "usage": "much"},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": -1, "input_tokens": "x"}},
+        {"type": "a_kind_of_next_year", "deep": [{}]},
+        {"type": "ping", "extra": None},
+    ],
+    ids=str,
+)
+def test_events_that_nobody_knows_do_no_harm(server: ModelServer, event: Any) -> None:
+    server.faults.append(Fault("odd", events=(event,)))
+    assert asked(server, tries=1).text == "Half of it and the rest."
+
+
+def test_an_answer_without_an_end_is_given_up(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipymemory.messages_api.stream.MOST_CHARACTERS", 2000)
+    server.brain = lambda body, n: "word " * 1000
+    with pytest.raises(EngineError, match="does not come to an end"):
+        asked(server, tries=1)
+
+
+@pytest.mark.spec("S5", "L9")
+def test_what_one_request_sent_the_next_reads_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Marks go to Anthropic's own host alone; here the server stands for it.
+    monkeypatch.setattr("ipymemory.messages_api.address.is_anthropic", lambda host: True)
+    now = [0.0]
+    with ModelServer(clock=lambda: now[0]) as server:
+        said: list[Message] = []
+        before: Usage | None = None
+        for turn in range(6):
+            for n in range(15):
+                said += [Message("user", f"cell {turn}.{n} " * 20), Message("assistant", "(noted)")]
+            end = len(said) - 1
+            marks = (end - 30, end) if turn else (end,)
+            request = Request(
+                "Be brief. " * 200, (*said, Message("user", "?")), (READ,), None, marks
+            )
+            usage = asked(server, request).usage
+            assert usage is not None
+            if before is not None:
+                assert usage.cache_read >= 0.95 * before.prompt
+            before = usage
+            now[0] += 200
+        assert usage.cache_write > 0 and usage.cache_write_hour == 0
+        now[0] += 301
+        late = asked(server, request).usage
+        assert late is not None and late.cache_read == 0
+        assert not server.refusals
+
+
+@pytest.mark.spec("L9")
+def test_what_anthropic_does_not_take_from_a_model_is_left_out_from_then_on(
+    monkeypatch: pytest.MonkeyPatch, server: ModelServer
+) -> None:
+    monkeypatch.setattr("ipymemory.messages_api.address.is_anthropic", lambda host: True)
+    server.faults.append(Fault("status", 400, message="output_config.effort: not supported"))
+    settings = Settings()
+    request = Request("s", (Message("user", "Hi"),))
+
+    async def run() -> None:
+        model = AnthropicModel(settings.engine, server.environment())
+        await model.complete(request)
+        await model.complete(request)
+        await model.close()
+
+    asyncio.run(run())
+    assert ["output_config" in each for each in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_server_that_counts_is_asked_and_one_that_does_not_is_asked_once(plain: bool) -> None:
+    with ModelServer(plain=plain) as server:
+        request = Request("Be brief.", (Message("user", "Hi?"),), (READ,))
+        paths: list[str] = []
+
+        async def run() -> list[int | None]:
+            model = AnthropicModel(Settings().engine, server.environment())
+            try:
+                return [await model.count(request) for _ in range(2)]
+            finally:
+                await model.close()
+                paths.extend(server.paths)
+
+        counted = asyncio.run(run())
+        if plain:
+            assert counted == [None, None]
+            assert paths == ["/v1/messages/count_tokens"]
+        else:
+            usage = asked(server, request).usage
+            assert usage is not None and counted == [usage.prompt] * 2
+
+
+def test_a_count_that_fails_otherwise_says_so() -> None:
+    environment = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "ANTHROPIC_API_KEY": "k"}
+    model = AnthropicModel(Settings().engine, environment)
+    with pytest.raises(EngineError) as raised:
+        asyncio.run(model.count(Request("", (Message("user", "Hi"),))))
+    assert raised.value.kind == "network"
+
+
+@pytest.mark.parametrize("kind", ["silent", "hang", "hang_mid"])
+def test_a_server_that_says_nothing_is_given_up(server: ModelServer, kind: str) -> None:
+    server.brain = lambda body, n: Fault(kind)
     with pytest.raises(EngineError) as raised:
         asked(server, tries=1, answer_seconds=1.0)
     assert raised.value.kind == "time"
     assert "Engine.answer_seconds" in str(raised.value)
 
 
-def test_a_call_that_is_cancelled_closes_its_connection_at_once(server: ModelServer) -> None:
-    server.brain = lambda body, n: Fault("hang")
+@pytest.mark.parametrize("kind", ["silent", "hang", "hang_mid"])
+def test_a_call_that_is_cancelled_closes_its_connection_at_once(
+    server: ModelServer, kind: str
+) -> None:
+    server.brain = lambda body, n: Fault(kind)
+    counted: list[Usage] = []
 
     async def run() -> float:
-        model = AnthropicModel(Settings().engine, server.environment())
+        model = AnthropicModel(
+            Settings().engine, server.environment(), lambda model, usage: counted.append(usage)
+        )
         task = asyncio.ensure_future(model.complete(Request("", (Message("user", "Hi"),))))
         while not server.requests:
             await asyncio.sleep(0.01)
@@ -181,6 +363,7 @@ def test_a_call_that_is_cancelled_closes_its_connection_at_once(server: ModelSer
 
     assert asyncio.run(run()) < 0.2
     assert server.closed.wait(5)
+    assert len(counted) == (kind != "silent"), "what had begun is paid for"
 
 
 @pytest.mark.spec("L12")
@@ -226,6 +409,44 @@ def test_a_key_that_is_set_later_counts_from_the_next_call_on(server: ModelServe
     assert "key-of-a-test" not in str(server.headers[1])
 
 
+@pytest.mark.parametrize("key", ["sk-\nx", "sk-\u2026", "\x00"])
+def test_a_key_that_can_be_none_is_not_sent_and_not_told(server: ModelServer, key: str) -> None:
+    environment = {**server.environment(), "ANTHROPIC_API_KEY": key}
+    model = AnthropicModel(Settings().engine, environment)
+    with pytest.raises(EngineError) as raised:
+        asyncio.run(model.complete(Request("", (Message("user", "Hi"),))))
+    assert raised.value.kind == "credentials" and key not in str(raised.value)
+    assert not server.requests
+
+
+@pytest.mark.parametrize("profile", ["", "of-nobody"])
+def test_anthropic_itself_wants_a_key_and_a_server_at_home_none(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("ANTHROPIC_CONFIG_DIR", raising=False)
+    if profile:
+        monkeypatch.setenv("ANTHROPIC_PROFILE", profile)
+    request = Request("", (Message("user", "Hi"),))
+
+    async def run() -> str:
+        model = AnthropicModel(Settings().engine, {"ANTHROPIC_BASE_URL": server.url})
+        try:
+            return (await model.complete(request)).text
+        finally:
+            await model.close()
+
+    assert asyncio.run(run()) == "Fine."
+    monkeypatch.setattr("ipymemory.messages_api.address.is_anthropic", lambda host: True)
+    with pytest.raises(EngineError, match="There is no key") as raised:
+        asyncio.run(run())
+    assert raised.value.kind == "credentials" and profile in str(raised.value)
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("url", "host"),
     [
@@ -233,6 +454,9 @@ def test_a_key_that_is_set_later_counts_from_the_next_call_on(server: ModelServe
         ("http://localhost:11434", "localhost:11434"),
         ("localhost:8080/v1", "localhost:8080"),
         ("https://Gateway.Example.com/v1/", "gateway.example.com"),
+        ("http://[::1]:8080", "[::1]:8080"),
+        ("http://evil.example#@localhost", "evil.example"),
+        ("http://localhost\\@evil.example", "evil.example"),
         ("http://[", ""),
     ],
 )
@@ -243,4 +467,6 @@ def test_where_it_goes_is_told_from_the_environment(url: str, host: str) -> None
 def test_hosts_are_told_apart() -> None:
     assert is_anthropic("api.anthropic.com") and not is_anthropic("api.anthropic.com.evil.org")
     assert is_this_machine("127.0.0.1:80") and is_this_machine("localhost")
+    assert is_this_machine("[::1]:80") and is_this_machine("[::1]")
+    assert not is_this_machine("[") and not is_this_machine("")
     assert not is_this_machine("localhost.evil.org:80")

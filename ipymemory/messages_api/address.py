@@ -26,6 +26,7 @@ def destination(environment: Mapping[str, str]) -> str:
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
         return ""
+    host = f"[{host}]" if ":" in host else host
     return f"{host}:{port}" if port else host
 
 
@@ -36,5 +37,7 @@ def is_anthropic(host: str) -> bool:
 
 def is_this_machine(host: str) -> bool:
     """Return whether what goes to `host` stays on this machine."""
-    name = host.rpartition(":")[0] if host.count(":") == 1 else host
-    return name in _LOCAL
+    try:
+        return urlsplit(f"//{host}").hostname in _LOCAL
+    except ValueError:
+        return False

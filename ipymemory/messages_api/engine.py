@@ -1,7 +1,8 @@
 """The model itself: one client, streamed requests, and tries of its own with a cap.
 
 The SDK retries too, but obeys whatever ``retry-after`` says, to days, and not within a stream;
-so its tries are off. What a server does not take is found out once: it is left out from then on.
+so its tries are off. What a server does not take or know is found out once, and left out from
+then on.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ import asyncio
 import importlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from ipymemory.errors import EngineError
 from ipymemory.messages_api import address, failures, wire
-from ipymemory.messages_api.stream import Gathered
+from ipymemory.messages_api.stream import Gathered, told
 from ipymemory.models import Reply, Request, Usage
 
 FIRST_WAIT = 0.5
 """Seconds before the second try; doubled each time, to `Engine.wait_most`."""
+
+CONNECT_SECONDS = 10.0
+"""To reach a server at all; one that is there answers within one, also from far away."""
 
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 
@@ -55,6 +61,8 @@ class AnthropicModel:
         self._client: Any = None
         self._made_of: tuple[str, ...] = ()
         self._plain = False
+        self._counts = True
+        self._connecting = asyncio.Lock()
 
     @property
     def host(self) -> str:
@@ -67,18 +75,44 @@ class AnthropicModel:
         return str(self._limits.model)
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request; raises `EngineError` when it cannot, after the tries there are."""
-        tries = int(self._limits.tries)
+        """Answer one request; raises `EngineError` when it cannot, after the tries there are.
+
+        `Request.hear` gets the words of the first try that had any. Those of a later one differ,
+        and two beginnings would be heard; the reply has them.
+        """
+        heard = _Heard(request.hear)
+        tries, most = int(self._limits.tries), float(self._limits.wait_most)
         for number in range(tries):
             try:
-                return await self._once(request)
+                return await self._once(replace(request, hear=heard.listener()))
             except EngineError as error:
-                wait = FIRST_WAIT * 2.0**number if error.wait is None else error.wait
+                wait = min(most, FIRST_WAIT * 2.0**number) if error.wait is None else error.wait
                 last = number == tries - 1 or error.kind not in failures.PASSING
-                if last or wait > self._limits.wait_most:
+                if last or wait > most:
                     raise
                 await asyncio.sleep(wait)
         raise EngineError("The engine was allowed no try at all; see Engine.tries.")
+
+    async def count(self, request: Request) -> int | None:
+        """Return the tokens of `request` as the server counts them; None where it does not count.
+
+        Raises `EngineError` when it cannot be asked.
+        """
+        try:
+            client = await self._connected()
+            if not self._counts:
+                return None
+            sent = self._sent(request)
+            wanted = {each: sent[each] for each in wire.COUNTED if each in sent}
+            found = (await client.messages.count_tokens(**wanted)).input_tokens
+        except EngineError:
+            raise
+        except Exception as error:  # foreign errors are translated where they are met
+            if getattr(error, "status_code", 0) in (404, 405, 501):
+                self._counts = False
+                return None
+            raise failures.translated(error, self.host, self._limits.answer_seconds) from error
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -91,16 +125,9 @@ class AnthropicModel:
         stream: Any = None
         try:
             client = await self._connected()
-            sent = wire.arguments(
-                request,
-                model=self.model,
-                max_tokens=self._limits.answer_tokens,
-                effort=self._limits.effort,
-                full=address.is_anthropic(self.host) and not self._plain,
-            )
-            stream = await client.messages.create(**sent)
+            stream = await client.messages.create(**self._sent(request))
             async for event in stream:
-                gathered.take(event.model_dump(exclude_none=True))
+                gathered.take(told(event))
             return gathered.reply()
         except EngineError:
             raise
@@ -111,35 +138,67 @@ class AnthropicModel:
                 return await self._once(request)
             raise failure from error
         finally:
-            if stream is not None:
-                await stream.close()
             usage = gathered.usage
             if usage is not None:
                 self._metered(request.model or self.model, usage)
+            if stream is not None:
+                with suppress(Exception):  # a connection that is broken cannot be closed better
+                    await stream.close()
+
+    def _sent(self, request: Request) -> dict[str, Any]:
+        return wire.arguments(
+            request,
+            model=self.model,
+            max_tokens=self._limits.answer_tokens,
+            effort=self._limits.effort,
+            full=address.is_anthropic(self.host) and not self._plain,
+        )
 
     async def _connected(self) -> Any:
         """Return the client, a new one where key or address changed meanwhile."""
-        made_of = tuple(self._environment.get(each, "") for each in _VARIABLES)
-        if self._client is not None and made_of == self._made_of:
+        async with self._connecting:
+            made_of = tuple(self._environment.get(each, "").strip() for each in _VARIABLES)
+            if self._client is None or made_of != self._made_of:
+                await self.close()
+                # It takes a second or two; whoever waits for something else must not wait for it.
+                anthropic = await asyncio.to_thread(importlib.import_module, "anthropic")
+                self._client = self._new_client(anthropic, *made_of[:2])
+                self._made_of, self._plain, self._counts = made_of, False, True
             return self._client
-        await self.close()
-        # It takes a second or two; whoever waits for something else must not wait for that.
-        anthropic = await asyncio.to_thread(importlib.import_module, "anthropic")
-        key, token, _ = made_of
+
+    def _new_client(self, anthropic: Any, key: str, token: str) -> Any:
+        if not (key + token).isascii() or not (key + token).isprintable():
+            raise failures.no_key_at_all(self.host)
         if not key and not token and not address.is_anthropic(self.host):
             # Servers on one's own machine want none, but the SDK does.
             token = "none"
-        self._client = anthropic.AsyncAnthropic(
+        seconds = float(self._limits.answer_seconds)
+        return anthropic.AsyncAnthropic(
             # Both at once is refused; the key goes first, as in the SDK.
             **({"api_key": key} if key else {"auth_token": token} if token else {}),
             base_url=address.base_url(self._environment),
-            timeout=float(self._limits.answer_seconds),
+            timeout=anthropic.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS)),
             # Somebody agreed to this host, not to whichever it would send us on to.
             http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
             max_retries=0,
         )
-        self._made_of = made_of
-        return self._client
+
+
+class _Heard:
+    """Hands words on to a listener, of one try alone."""
+
+    def __init__(self, hear: Callable[[str], None] | None) -> None:
+        self._hear = hear
+        self._any = False
+
+    def listener(self) -> Callable[[str], None] | None:
+        """Return who is to hear the next try; None where nobody wants to or one was heard."""
+        return None if self._hear is None or self._any else self._word
+
+    def _word(self, text: str) -> None:
+        self._any = True
+        if self._hear is not None:
+            self._hear(text)
 
 
 def _about_extras(failure: EngineError) -> bool:

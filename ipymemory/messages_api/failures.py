@@ -7,6 +7,7 @@ transport library changed its name between the SDK's versions, and raw ones come
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -27,6 +28,9 @@ _KINDS = {
     429: "limit",
 }
 
+_NEXT = {404: " See whether there is such a model as Engine.model, and ANTHROPIC_BASE_URL."}
+"""What to do about a status, where that can be said."""
+
 
 def translated(error: Exception, host: str, seconds: float) -> EngineError:
     """Return `error` as an `EngineError`; one that is none of a server's is returned as failed."""
@@ -42,17 +46,22 @@ def translated(error: Exception, host: str, seconds: float) -> EngineError:
     if getattr(error, "type", "") in ("overloaded_error", "api_error"):
         return EngineError(f"{host} broke off, since it has too much to do.", "overloaded")
     if isinstance(error, TypeError) and "authentication" in str(error):
-        return _no_credentials(host)
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) or "Validation" in name:
+        return no_key_at_all(host)
+    if name in ("CredentialsError", "AnthropicError"):
+        # A profile of the SDK's own that is not whole; before 1.0 its error had no name of its own.
+        return no_key_at_all(host, f" ({str(error)[:200].rstrip('.')})")
+    rubbish = json.JSONDecodeError | UnicodeError | RecursionError
+    if isinstance(error, rubbish) or "Validation" in name:
         return EngineError(f"What {host} answered is not of the Messages API.", "protocol")
     if module.startswith(("httpx", "httpcore", "anthropic", "anyio")) or isinstance(error, OSError):
         return EngineError(f"{host} cannot be reached, or broke off ({name}).", "network")
     return EngineError(f"{host} could not be asked: {name}: {str(error)[:200]}")
 
 
-def _no_credentials(host: str) -> EngineError:
+def no_key_at_all(host: str, why: str = "") -> EngineError:
+    """Return the failure of having no key, or none that can be one; `why` in brackets."""
     return EngineError(
-        f"There is no key for {host}. Set ANTHROPIC_API_KEY (with %env or before Jupyter "
+        f"There is no key for {host}{why}. Set ANTHROPIC_API_KEY (with %env or before Jupyter "
         "starts), or %memory engine extractive to go on without a model.",
         "credentials",
     )
@@ -74,7 +83,18 @@ def _by_status(error: Exception, status: int, host: str) -> EngineError:
         "overloaded": "has too much to do or failed",
         "time": "took too long",
     }.get(kind, "refused the request")
-    return EngineError(f"{host} {what} (status {status}{told}).", kind, _wait(error))
+    wait = _wait(error)
+    next_ = _NEXT.get(status, "")
+    if wait is not None and wait >= 1:
+        next_ = f" It asks to wait {_length(wait)}."
+    return EngineError(f"{host} {what} (status {status}{told}).{next_}", kind, wait)
+
+
+def _length(seconds: float) -> str:
+    for size, word in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {word}"
+    return f"{seconds:.0f} s"
 
 
 def _told(error: Exception) -> str:
@@ -93,10 +113,11 @@ def _wait(error: Exception) -> float | None:
     headers = getattr(getattr(error, "response", None), "headers", {}) or {}
     given = str(headers.get("retry-after") or "").strip()
     try:
-        return max(0.0, float(given)) if given else None
+        seconds = float(given)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:
         return max(0.0, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

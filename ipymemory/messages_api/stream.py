@@ -18,6 +18,25 @@ from ipymemory.turns import ToolCall
 MOST_CHARACTERS = 4_000_000
 """Of one reply: more than any model writes in one answer (128,000 tokens)."""
 
+_CUT_OFF = ("max_tokens", "model_context_window_exceeded")
+"""Why an answer ended that was not at its end."""
+
+
+def told(event: Any) -> Mapping[str, Any]:
+    """Return an event of a stream as JSON values; raises `EngineError` where it is none.
+
+    The SDK checks nothing of what it reads; what is no object it hands on as it is.
+    """
+    if not hasattr(event, "model_dump"):
+        raise EngineError("The server's answer was not one of the Messages API.", "protocol")
+    found: Mapping[str, Any] = event.model_dump(exclude_none=True, warnings=False)
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Halves of characters can be neither shown, written nor sent back.
+        return _object(_whole_characters(found))
+    return found
+
 
 class Gathered:
     """One reply as it comes. `hear` gets each piece of text."""
@@ -41,7 +60,9 @@ class Gathered:
             self._model = str(message.get("model") or "")
             self._count(message.get("usage"))
         elif kind == "content_block_start":
-            self._blocks[_index(event)] = dict(_object(event.get("content_block")))
+            block = dict(_object(event.get("content_block")))
+            self._blocks[_index(event)] = block
+            self._grow(len(str(block)))
         elif kind == "content_block_delta":
             self._add(_index(event), _object(event.get("delta")))
         elif kind == "message_delta":
@@ -60,17 +81,27 @@ class Gathered:
         if not self._ended:
             raise EngineError("The server's answer broke off in the middle.", "network")
         if self._stop == "refusal":
-            raise EngineError("The model refused to answer this.", "refusal")
-        blocks = [self._whole(at) for at in sorted(self._blocks)]
-        text = "".join(str(each.get("text", "")) for each in blocks if each["type"] == "text")
+            raise EngineError(
+                "The model refused to answer. Ask in other words, or set another Engine.model.",
+                "refusal",
+            )
+        if not self._stop:
+            raise EngineError("The server did not say why its answer ended.", "protocol")
+        every = [self._whole(at) for at in sorted(self._blocks)]
+        # A server refuses to be told of words that are none.
+        blocks = [each for each in every if each["type"] != "text" or each["text"].strip()]
+        text = "".join(each["text"] for each in blocks if each["type"] == "text")
         calls = tuple(
-            ToolCall(str(each.get("id", "")), str(each.get("name", "")), each["input"])
+            ToolCall(each["id"], each["name"], each["input"])
             for each in blocks
             if each["type"] == "tool_use"
         )
         if not text.strip() and not calls:
-            if self._stop == "max_tokens":
-                raise EngineError("The answer's room was used up before a word.", "too_long")
+            if self._stop in _CUT_OFF:
+                raise EngineError(
+                    "The answer's room was used up before a word. Raise Engine.answer_tokens.",
+                    "too_long",
+                )
             raise EngineError("The server answered without a word.", "protocol")
         return Reply(text, calls, self.usage, tuple(blocks), self._stop, self._model)
 
@@ -107,21 +138,34 @@ class Gathered:
                 self._hear(piece)
         else:
             return
-        self._size += len(piece)
+        self._grow(len(piece))
+
+    def _grow(self, size: int) -> None:
+        self._size += size
         if self._size > MOST_CHARACTERS:
             raise EngineError("The server's answer does not come to an end.", "protocol")
 
     def _whole(self, at: int) -> dict[str, Any]:
         block = self._blocks[at]
         block["type"] = str(block.get("type"))
+        if block["type"] == "text":
+            block["text"] = str(block.get("text") or "")
         if block["type"] != "tool_use":
             return block
+        if not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
+            raise EngineError("A tool call of the model had no id or no name.", "protocol")
         told = "".join(self._inputs.get(at, ()))
+        cut_off = self._stop in _CUT_OFF and at == max(self._blocks)
         try:
+            if cut_off and not told.strip():
+                raise ValueError("nothing of the input came")
             value = json.loads(told) if told.strip() else block.get("input") or {}
+            json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
-            kind = "too_long" if self._stop == "max_tokens" else "protocol"
-            raise EngineError("A tool call of the model came incomplete.", kind) from error
+            what = "A tool call of the model came incomplete."
+            if cut_off:
+                raise EngineError(f"{what} Raise Engine.answer_tokens.", "too_long") from error
+            raise EngineError(what, "protocol") from error
         if not isinstance(value, dict):
             raise EngineError("A tool call of the model had no input that is one.", "protocol")
         block["input"] = value
@@ -132,12 +176,26 @@ class Gathered:
             self._usage.update({key: each for key, each in usage.items() if each is not None})
 
 
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole_characters(each) for each in value]
+    if isinstance(value, Mapping):
+        return {_whole_characters(key): _whole_characters(each) for key, each in value.items()}
+    return value
+
+
 def _object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
 def _index(event: Mapping[str, Any]) -> int:
-    return _number(event.get("index"))
+    """Return the place of a block; the first where none is named."""
+    at = event.get("index", 0)
+    if not isinstance(at, int) or at < 0:
+        raise EngineError("The server's answer was not one of the Messages API.", "protocol")
+    return at
 
 
 def _number(value: object) -> int:

@@ -16,6 +16,9 @@ from ipymemory.turns import Message
 
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 
+COUNTED = ("model", "system", "messages", "tools")
+"""Of the arguments of `arguments`, those that ``count_tokens`` takes."""
+
 _MOST_BREAKPOINTS = 2
 """Of a request's own: a server takes four, and the system prompt and the last message have one."""
 
@@ -57,13 +60,21 @@ def _messages(request: Request, full: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for at, message in enumerate(request.messages):
         content = list(_content(message))
-        if at in marked and content and content[-1].get("type") != "thinking":
-            content[-1] = content[-1] | _CACHED
+        if at in marked:
+            _mark(content)
         if found and found[-1]["role"] == message.role:
             found[-1]["content"] += content
         elif content:
             found.append({"role": message.role, "content": content})
     return found
+
+
+def _mark(content: list[dict[str, Any]]) -> None:
+    """Mark the last block that may be marked; thinking may not."""
+    for at in range(len(content) - 1, -1, -1):
+        if "thinking" not in str(content[at].get("type")):
+            content[at] = content[at] | _CACHED
+            return
 
 
 def _content(message: Message) -> Iterable[dict[str, Any]]:
