@@ -7,7 +7,6 @@ never from the current folder.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -29,23 +28,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` (else of the process) and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        page, as_json = _run(words)
+        page = _run(words)
     except IpymemoryError as error:
         return _finish(f"ipymemory: {error}", 2, error=True)
     except KeyboardInterrupt:
         return _finish("ipymemory: interrupted", 130, error=True)
     for sentence in page.warnings:
         _write(f"ipymemory: {sentence}", error=True)
-    text = json.dumps(page.data, indent=2, ensure_ascii=False) if as_json else page.plain
-    return _finish(text, page.exit)
+    return _finish(page.plain, page.exit)
 
 
-def _run(words: list[str]) -> tuple[Page, bool]:
+def _run(words: list[str]) -> Page:
     known = line_commands()
     if not words or words[0] in ("-h", "--help"):
         words = ["help"]
     elif words[0] == "--version":
-        return Page(f"ipymemory {__version__}"), False
+        return Page(f"ipymemory {__version__}")
     elif {"-h", "--help"} & set(words[1:]):
         words = ["help", words[0]]
     elif words[0] in COMMANDS and words[0] not in known:
@@ -55,7 +53,8 @@ def _run(words: list[str]) -> tuple[Page, bool]:
         )
     command = calling.find(known, words[0], PREFIX)
     arguments = calling.parse(command, words[1:], PREFIX)
-    return command.run(here(), arguments), bool(arguments.get(JSON.key))
+    page = command.run(here(), arguments)
+    return page.as_json() if arguments.get(JSON.key) else page
 
 
 def line_commands() -> dict[str, Command]:

@@ -40,14 +40,20 @@ _ASK = re.compile(r"([ \t]*)%ask[ \t]+(\S|\S.*[^\s\\])[ \t]*(\n?)")
 
 
 def show(shell: Any, page: Page) -> None:
-    """Put `page` into the cell that runs: as Markdown in a kernel, as text in a terminal."""
+    """Put `page` into the cell that runs: as Markdown in a kernel, as text in a terminal.
+
+    What was passed over is said below it, and beside it where the text must be JSON alone.
+    """
+    said = () if page.pure else page.warnings
+    if page.pure and page.warnings:
+        sys.stderr.write("\n".join((*page.warnings, "")))
     if getattr(shell, "kernel", None) is None:
-        sys.stdout.write("\n".join((page.plain.rstrip("\n"), *page.warnings, "")))
+        sys.stdout.write("\n".join((page.plain.rstrip("\n"), *said, "")))
         return
     from IPython.display import display
 
-    markdown = "\n\n".join((page.markdown, *page.warnings))
-    text = "\n".join((page.plain, *page.warnings))
+    markdown = "\n\n".join((page.markdown, *said))
+    text = "\n".join((page.plain, *said))
     display(  # type: ignore[no-untyped-call]
         {"text/markdown": markdown, "text/plain": text}, raw=True
     )

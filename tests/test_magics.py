@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 from IPython.core.error import UsageError
 from kernels import Kernel, eventually
 
+from ipymemory import magics
 from ipymemory.commands import table
+from ipymemory.commands.pages import Page
 from ipymemory.magics import MemoryMagics, without_private
 
 
@@ -56,6 +59,26 @@ def test_a_page_is_markdown_with_plain_text_and_returns_nothing(kernel: Kernel) 
     assert "- Recording on" in content["data"]["text/plain"]
     assert ran.reply["status"] == "ok"
     assert kernel.run("_").text == "42\n"
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("L2")
+def test_json_is_shown_as_json(kernel: Kernel) -> None:
+    ran = kernel.run("%memory status --json")
+    fenced = ran.markdown
+    assert fenced.startswith("```json\n{") and fenced.endswith("}\n```")
+    for text in (ran.text, fenced.removeprefix("```json").removesuffix("```")):
+        assert json.loads(text)["recording"] == "on"
+
+
+def test_a_sentence_beside_json_does_not_stand_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Page("shown", {"star": "a *b* c"}, warnings=("One file was left out.",))
+    magics.show(None, page.as_json())
+    out, err = capsys.readouterr()
+    assert json.loads(out) == page.data
+    assert err == "One file was left out.\n"
+    magics.show(None, page)
+    assert capsys.readouterr().out == "shown\nOne file was left out.\n"
 
 
 @pytest.mark.kernel
@@ -227,8 +250,6 @@ def test_a_terminal_gets_plain_text(tmp_path: Path) -> None:
 
 
 def test_a_usage_error_is_ipythons() -> None:
-    from ipymemory import magics
-
     assert magics.UsageError is UsageError
 
 

@@ -7,9 +7,10 @@ terminal, and as JSON values for a program.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Page:
     """What a command says. `exit` is the command line's exit code; `data` are JSON values.
 
     `text` is for a terminal; empty where the Markdown without its bold marks reads well enough.
-    `warnings` are sentences about what was passed over on the way.
+    `warnings` are sentences about what was passed over on the way. `pure` tells that the text is
+    for a program, so that no sentence may stand in it.
     """
 
     markdown: str
@@ -33,6 +35,12 @@ class Page:
     exit: int = 0
     text: str = ""
     warnings: tuple[str, ...] = ()
+    pure: bool = False
+
+    def as_json(self) -> Page:
+        """Return the page that shows its `data` as JSON, fenced in Markdown so that it stays so."""
+        text = json.dumps(self.data, indent=2, ensure_ascii=False)
+        return replace(self, markdown=f"```json\n{text}\n```", text=text, pure=True)
 
     @property
     def plain(self) -> str:

@@ -18,7 +18,7 @@ from ipymemory.commands.exporting import EXPORT
 from ipymemory.commands.memories import LIST, RECALL, SHOW
 from ipymemory.commands.modes import MODE, PAUSE, RESUME
 from ipymemory.commands.notes import NOTES
-from ipymemory.commands.pages import Command, Page
+from ipymemory.commands.pages import JSON, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.commands.remembering import FORGET, PROPOSALS, REMEMBER
 from ipymemory.commands.removal import PURGE
@@ -40,14 +40,16 @@ COMMANDS["help"] = helping.command(COMMANDS)
 def call(place: Place, words: Sequence[str]) -> Page:
     """Run the command that `words` name and return what it says.
 
-    No words at all show the status. Raises `CommandError` for a wrong call, and what the
-    command itself raises of `IpymemoryError`.
+    No words at all show the status, and ``--json`` the page's data. Raises `CommandError` for a
+    wrong call, and what the command itself raises of `IpymemoryError`.
     """
     words = list(words)
     if not words:
         return STATUS.run(place, {})
     command = calling.find(COMMANDS, words[0], place.prefix)
-    return command.run(place, calling.parse(command, words[1:], place.prefix))
+    arguments = calling.parse(command, words[1:], place.prefix)
+    page = command.run(place, arguments)
+    return page.as_json() if arguments.get(JSON.key) else page
 
 
 def sentence(line: str) -> list[str] | None:
