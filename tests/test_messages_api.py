@@ -243,9 +243,20 @@ def test_an_answer_without_an_end_is_given_up(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ipymemory.messages_api.stream.MOST_CHARACTERS", 2000)
-    server.brain = lambda body, n: "word " * 1000
-    with pytest.raises(EngineError, match="does not come to an end"):
-        asked(server, tries=1)
+    server.brain = lambda body, n: "word " * 5000
+    server.pause = 0.0001
+    settings = Settings()
+    settings.engine.tries = 1
+
+    async def run() -> bool:
+        model = AnthropicModel(settings.engine, server.environment())
+        with pytest.raises(EngineError, match="does not come to an end"):
+            await model.complete(Request("", (Message("user", "Hi"),)))
+        gone = await asyncio.to_thread(server.closed.wait, 5)
+        await model.close()
+        return gone
+
+    assert asyncio.run(run()), "the connection is closed at once, and not with the client"
 
 
 @pytest.mark.spec("S5", "L9")
