@@ -13,6 +13,7 @@ from typing import Any, cast, get_args
 
 from ipymemory.errors import TranscriptError
 from ipymemory.turns import (
+    Ask,
     BoundName,
     CellError,
     Happening,
@@ -131,15 +132,32 @@ def event(id: str, value: Mapping[str, Any]) -> Happening:
     return Happening(id, _text(value, "time"), _text(value, "name"), details)
 
 
+def ask(id: str, value: Mapping[str, Any]) -> Ask:
+    """Return the question that an ``ask`` line tells."""
+    return Ask(
+        id=id,
+        time=_text(value, "time"),
+        question=_text(value, "question"),
+        kernel=_number(value, "kernel") or 1,
+        cell_id=_text(value, "cell_id") or None,
+        execution_count=_number(value, "execution_count"),
+    )
+
+
+def answered(asked: Ask, value: Mapping[str, Any]) -> Ask:
+    """Return `asked` as its ``ask_end`` line leaves it."""
+    calls = _number(value, "calls") or 0
+    return replace(asked, status=_status(value), calls=max(0, calls))
+
+
 def ended(turn: Turn, value: Mapping[str, Any]) -> Turn:
     """Return `turn` as its ``end`` line leaves it."""
-    status = value.get("status")
     duration = value.get("duration_ms")
     name = _text(value, "error")
     count = _number(value, "execution_count")
     return replace(
         turn,
-        status=cast(Status, status) if status in get_args(Status) else "unknown",
+        status=_status(value),
         duration_ms=float(duration) if isinstance(duration, int | float) else None,
         execution_count=count if count is not None else turn.execution_count,
         error=turn.error or (CellError(name) if name else None),
@@ -184,6 +202,11 @@ def with_outputs(turn: Turn, value: Mapping[str, Any]) -> Turn:
 def _text(value: Mapping[str, Any], name: str) -> str:
     found = value.get(name)
     return found if isinstance(found, str) else ""
+
+
+def _status(value: Mapping[str, Any]) -> Status:
+    found = value.get("status")
+    return cast(Status, found) if found in get_args(Status) else "unknown"
 
 
 def _number(value: Mapping[str, Any], name: str) -> int | None:

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory.entry_lines import (
+    answered,
     as_line,
     as_object,
+    ask,
     cell,
     ended,
     event,
@@ -30,7 +32,8 @@ from ipymemory.entry_lines import (
 from ipymemory.errors import IpymemoryError, TranscriptError
 from ipymemory.files import make_folder
 from ipymemory.places import SessionFolder
-from ipymemory.turns import Entry, Status, Turn, utc_now
+from ipymemory.steps import Step, is_open, step_of
+from ipymemory.turns import Ask, Entry, Status, Turn, utc_now
 
 VERSION = 1
 _BLOCK = 1024 * 1024
@@ -161,11 +164,16 @@ class TranscriptWriter:
 
 
 class Transcript:
-    """Reads a transcript: `entries` in the order in which they began, as far as `follow` got."""
+    """Reads a transcript: `entries` in the order in which they began, as far as `follow` got.
+
+    `steps` are the same in the order in which they came to be told: only ever appended to, and
+    the same whenever they are read. Another list means that another file was read.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: list[Entry] = []
+        self.steps: list[Step] = []
         self.offset = 0
         """Bytes read and understood."""
         self.torn = 0
@@ -174,7 +182,7 @@ class Transcript:
         """The newest kernel that wrote here."""
         self._places: dict[str, int] = {}
         self._open: dict[str, None] = {}
-        """Ids of the cells of the newest kernel whose end or outputs are not on record."""
+        """Ids of what the newest kernel began and whose end or outputs are not on record."""
         self._file = (0, 0)
         self._skipping = False
 
@@ -226,7 +234,7 @@ class Transcript:
         return list(changed)
 
     def _forget(self) -> None:
-        self.entries, self._places, self._open = [], {}, {}
+        self.entries, self.steps, self._places, self._open = [], [], {}, {}
         self.offset = self.torn = self.generation = 0
         self._skipping = False
 
@@ -238,7 +246,7 @@ class Transcript:
             self.torn += 1
             return []
         if kind not in _KINDS:
-            # A first line, an ask, or what a newer version has to tell.
+            # A first line, or what a newer version has to tell.
             return []
         id = value.get("id")
         if not isinstance(id, str) or not id:
@@ -254,6 +262,10 @@ class Transcript:
             entry = event(id, value)
         elif kind == "cell":
             entry = cell(id, value) if known is None else None
+        elif kind == "ask":
+            entry = ask(id, value) if known is None else None
+        elif kind == "ask_end":
+            entry = answered(known, value) if isinstance(known, Ask) else None
         elif isinstance(known, Turn):
             entry = ended(known, value) if kind == "end" else with_outputs(known, value)
         if entry is None:
@@ -274,24 +286,28 @@ class Transcript:
             if isinstance(each, Turn):
                 status: Status = "unknown" if each.status == "running" else each.status
                 self._put(id, replace(each, status=status, complete=True))
+            elif isinstance(each, Ask):
+                self._put(id, replace(each, status="unknown"))
         self._open.clear()
         return left
 
     def _put(self, id: str, entry: Entry) -> None:
         place = self._places.get(id)
+        before = self.entries[place] if place is not None else None
         if place is None:
             self._places[id] = len(self.entries)
             self.entries.append(entry)
         else:
             self.entries[place] = entry
-        if isinstance(entry, Turn):
-            if entry.status == "running" or not entry.complete:
-                self._open[id] = None
-            else:
-                self._open.pop(id, None)
+        if is_open(entry):
+            self._open[id] = None
+        else:
+            self._open.pop(id, None)
+        if step := step_of(self.offset, before, entry):
+            self.steps.append(step)
 
 
-_KINDS = frozenset({"cell", "end", "outputs", "markdown", "event"})
+_KINDS = frozenset({"cell", "end", "outputs", "markdown", "event", "ask", "ask_end"})
 
 
 def last_running(path: Path) -> Turn | None:

@@ -1,8 +1,9 @@
 """Turns and messages: frozen values that every other room speaks in.
 
 A `Turn` is one executed cell with what it printed, displayed, returned or raised. `Prose` is a
-markdown cell, `Happening` something that befell the session (loaded, restarted, packages
-imported). Together they are the entries of a transcript, in the order in which they began.
+markdown cell, `Ask` a question to the assistant, `Happening` something that befell the session
+(loaded, restarted, packages imported). Together they are the entries of a transcript, in the
+order in which they began.
 `Message`, `ToolCall` and `ToolResult` are what an engine and the agent loop exchange.
 
 Nothing here reads a clock on its own, a disk or a screen, but for `new_id` and `utc_now`.
@@ -104,7 +105,26 @@ class Happening:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-Entry = Turn | Prose | Happening
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question to the assistant: the person's own words, masked.
+
+    `status` is ``running`` while no end is on record and ``unknown`` when the kernel that asked is
+    gone. What was answered is the worker's to keep (`context.records`).
+    """
+
+    id: str
+    time: str
+    question: str
+    kernel: int = 1
+    cell_id: str | None = None
+    execution_count: int | None = None
+    status: Status = "running"
+    calls: int = 0
+    """Tools that the assistant used for it."""
+
+
+Entry = Turn | Prose | Happening | Ask
 
 
 @dataclass(frozen=True, slots=True)

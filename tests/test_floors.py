@@ -65,6 +65,7 @@ PARTS = {
     "restarts": "client",
     "host": "extension",
     "entry_lines": "transcript",
+    "steps": "transcript",
     "session_record": "sessions",
     "greeting": "extension",
     "memory_place": "places",

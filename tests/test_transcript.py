@@ -21,7 +21,7 @@ from ipymemory.entry_lines import MOST_LINE
 from ipymemory.errors import TranscriptError
 from ipymemory.places import SessionFolder
 from ipymemory.transcript import Transcript, TranscriptWriter, last_running
-from ipymemory.turns import CellError, Happening, Prose, Turn, new_id, utc_now
+from ipymemory.turns import Ask, CellError, Happening, Prose, Turn, new_id, utc_now
 
 posix = os.name == "posix"
 Line = dict[str, Any]
@@ -635,3 +635,53 @@ def test_the_cell_that_was_running_is_found_behind_a_torn_line(folder: SessionFo
 def test_ids_sort_by_time_within_a_process() -> None:
     ids = [new_id() for _ in range(2000)]
     assert ids == sorted(set(ids))
+
+
+# Questions, and the order in which things came to be told.
+
+
+def asked(id: str, question: str = "Why?", **more: Any) -> Line:
+    return {"type": "ask", "id": id, "time": "t", "kernel": 1, "question": question, **more}
+
+
+def test_a_question_is_an_entry_with_its_end(folder: SessionFolder) -> None:
+    write(folder, asked("a", "Why?", cell_id="c", execution_count=3))
+    found = Transcript(folder.transcript)
+    assert found.follow() == ["a"] and not found.busy
+    assert found.entries == [Ask("a", "t", "Why?", 1, "c", 3)]
+    write(folder, {"type": "ask_end", "id": "a", "status": "interrupted", "calls": 2})
+    assert found.follow() == ["a"]
+    assert found.entries == [Ask("a", "t", "Why?", 1, "c", 3, "interrupted", 2)]
+    write(folder, asked("a", "Again?"), {"type": "ask_end", "id": "b"}, end("a"), outputs("a"))
+    assert found.follow() == [] and found.torn == 4
+
+
+def test_a_question_whose_kernel_is_gone_has_an_unknown_end(folder: SessionFolder) -> None:
+    write(folder, asked("a", question=3, calls="x"), cell("b", kernel=2))
+    (first, _) = read(folder).entries
+    assert isinstance(first, Ask) and (first.status, first.question) == ("unknown", "")
+
+
+def test_steps_come_when_something_can_be_told_and_hold_only_what_is_new(
+    folder: SessionFolder,
+) -> None:
+    write(folder, cell("a"), cell("b"), end("b"), outputs("b", "two"), end("a"))
+    found = read(folder)
+    assert [each.entry.id for each in found.steps] == ["b"]
+    write(folder, asked("q"), outputs("a", "one"), outputs("b", "late", late=True))
+    found.follow()
+    assert [(each.entry.id, each.added) for each in found.steps] == [
+        *(("b", False), ("q", False), ("a", False), ("b", True))
+    ]
+    last = found.steps[-1].entry
+    assert isinstance(last, Turn) and [each.text for each in last.outputs] == ["late"]
+    assert [each.at for each in found.steps] == sorted({each.at for each in found.steps})
+    assert found.steps[-1].at == found.offset
+    # The same whenever they are read, and anew when another file lies there.
+    assert read(folder).steps == found.steps
+    steps = found.steps
+    folder.transcript.unlink()
+    write(folder, cell("z"), cell("y", kernel=2))
+    found.follow()
+    assert found.steps is not steps
+    assert [each.entry.id for each in found.steps] == ["z"], "closed by the kernel after it"
