@@ -195,6 +195,11 @@ class LiveSession:
                 "Nothing was asked: recording is paused, and a question is part of the record. "
                 "Type %memory resume-recording first."
             )
+        if self._recorder.private:
+            raise CommandError(
+                "Nothing was asked: this cell is private, and a question goes on record and to "
+                "the model. Ask it in a cell of its own."
+            )
         writer = self._recorder.begin()
         # The question is most likely about the cell before it.
         self._recorder.settle()

@@ -173,7 +173,7 @@ class MemoryMagics(Magics):
     @no_var_expand
     @line_cell_magic
     def ask(self, line: str, cell: str | None = None) -> None:
-        """Ask the assistant, which has read this notebook, its notes and the project's files.
+        """Ask the assistant, which has read this notebook and its notes.
 
         ::
 
@@ -182,7 +182,7 @@ class MemoryMagics(Magics):
             %%ask [--quiet] [--last N]
             TEXT
 
-            --quiet   show the answer without a line for each file it looked at
+            --quiet   show the answer without a line for each tool it asked for
             --last N  let it see only the newest N cells and questions
 
         It reads and answers; it runs no code and changes nothing. The stop button or Ctrl-C ends

@@ -71,6 +71,8 @@ class Recorder:
         self.generation = 1
         """Which kernel of its session this is; set by whoever claims the session."""
         self.paused = False
+        self.private = False
+        """Whether the cell that runs is private, or one that it has run within it."""
         self.reason = ""
         """Why nothing is recorded, as sentences, or nothing."""
         self._shell = shell
@@ -188,6 +190,7 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
+            self._look_whether_private(info)
             if self.paused:
                 self._unseen = True
                 if is_private(info.raw_cell):
@@ -247,6 +250,11 @@ class Recorder:
         if self._tap is None:
             self._tee.begin(turning.captured)
         self._outputs.tell("begin")
+
+    def _look_whether_private(self, info: Any) -> None:
+        running = self._turns.get(self._key())
+        within = running is not None and not running.ended
+        self.private = is_private(info.raw_cell) or (within and self.private)
 
     def _keep_secret(self, info: Any) -> None:
         # The cell gets the next number; it is stored after this hook, in every version.

@@ -187,3 +187,20 @@ def _when(kernel: Kernel, request: str, fits: Callable[[str], bool]) -> float:
         message = kernel.client.get_iopub_msg(timeout=30)
         if message["parent_header"].get("msg_id") == request and fits(str(message["content"])):
             return time.time()
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize(
+    "mark", ["# ipymemory: off\n", "%%private\n", "%%time\n# ipymemory: off\n"]
+)
+def test_a_private_cell_asks_nobody(kernel: Kernel, server: ModelServer, mark: str) -> None:
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("x = 1")
+    told = str(kernel.run(f"{mark}%ask what of the zebra-patient?").messages)
+    assert "Nothing was asked: this cell is private" in told
+    told = str(kernel.run("%%ask\n# ipymemory: off\nwhat of the zebra-patient?").messages)
+    assert "Nothing was asked: this cell is private" in told
+    assert not server.requests
+    assert "Fine." in shown(kernel, "%ask what is x?")
+    assert "zebra" not in json.dumps([server.requests, kernel.lines()])
