@@ -7,10 +7,9 @@ long for, from the session's notes and without a model call (behaviour S10).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from ipymemory import assistant, engines, markdown, memory_files, sessions
@@ -18,7 +17,6 @@ from ipymemory.config import Settings
 from ipymemory.context import Conversation
 from ipymemory.context.rendering import inside
 from ipymemory.cost import Ledger
-from ipymemory.engines import Chosen
 from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.history import History
@@ -28,7 +26,7 @@ from ipymemory.models import Model, Reply, Request, Usage
 from ipymemory.permissions import NoTools
 from ipymemory.places import Project, SessionFolder
 from ipymemory.recall import Recall
-from ipymemory.turns import Entry
+from ipymemory.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,8 @@ class Asks:
         self._bus = bus
         self._history = history
         self._environment = environment
+        self._model = AnthropicModel(Settings().engine, environment, self._spent)
+        """One for the session: it keeps its connections, and what it found out of its server."""
         self._conversation: Conversation | None = None
         self._recalled: set[str] = set()
         """Names of the memories that this session's questions were given."""
@@ -63,7 +63,7 @@ class Asks:
     async def ask(
         self,
         question: Question,
-        entries: Sequence[Entry],
+        transcript: Transcript,
         settings: Settings,
         hear: Callable[[Mapping[str, Any]], None],
         cancelled: Callable[[], bool],
@@ -75,35 +75,36 @@ class Asks:
         chosen = engines.choose(self._project, settings, self._environment)
         if chosen.name != "anthropic":
             raise EngineError(f"{chosen.reason}\n\n{assistant.NO_MODEL}".strip())
-        conversation = self._followed(entries, settings)
+        conversation = self._followed(transcript, settings)
         if conversation.tokens > conversation.limit:
             self._compact(conversation)
-        model = AnthropicModel(
-            settings.engine, self._environment, partial(self._spent, question.id, chosen)
-        )
+        self._model.limits = settings.engine
         context = job.AskContext(
             conversation=conversation,
-            entries=entries,
-            model=_Metered(model, conversation),
+            entries=transcript.entries,
+            model=_Metered(self._model, conversation),
             tools={},
             policy=NoTools(),
-            run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
+            run=self._history.begin(
+                job.JOB, self._model.name, "asked", (question.id,), self._folder.id
+            ),
             bus=self._bus,
             settings=settings,
             memories=self._recalled_for(question.text, settings),
         )
-        try:
-            answer = await job.ask(
-                context, question.text, last=question.last, hear=hear, cancelled=cancelled
-            )
-        finally:
-            await model.close()
+        answer = await job.ask(
+            context, question.text, last=question.last, hear=hear, cancelled=cancelled
+        )
         conversation.answered(question.id, answer.messages)
         return answer.as_dict()
 
-    def preview(self, entries: Sequence[Entry], settings: Settings) -> dict[str, Any]:
+    async def close(self) -> None:
+        """Close the connections to the model."""
+        await self._model.close()
+
+    def preview(self, transcript: Transcript, settings: Settings) -> dict[str, Any]:
         """Return the parts that a question would send now, with their tokens and where they go."""
-        conversation = self._followed(entries, settings)
+        conversation = self._followed(transcript, settings)
         chosen = engines.choose(self._project, settings, self._environment)
         parts = [
             {"name": each.name, "tokens": each.tokens, "text": each.text}
@@ -111,9 +112,9 @@ class Asks:
         ]
         return {"host": chosen.host, "tokens": conversation.tokens, "parts": parts}
 
-    def compact(self, entries: Sequence[Entry], settings: Settings) -> dict[str, Any]:
+    def compact(self, transcript: Transcript, settings: Settings) -> dict[str, Any]:
         """Compact now; return tokens before and after, and whether anything was left out."""
-        conversation = self._followed(entries, settings)
+        conversation = self._followed(transcript, settings)
         before = conversation.tokens
         done = self._compact(conversation)
         return {"before": before, "after": conversation.tokens, "done": done}
@@ -128,7 +129,7 @@ class Asks:
             if names:
                 recall.used(names, self._folder.id)
         except IpymemoryError as error:
-            self._bus.emit(Event("warning", job.JOB, "", {"text": str(error)}))
+            self._warn(error)
             return ""
         self._recalled.update(names)
         now = datetime.now(UTC)
@@ -143,11 +144,11 @@ class Asks:
             for each in found
         )
 
-    def _followed(self, entries: Sequence[Entry], settings: Settings) -> Conversation:
+    def _followed(self, transcript: Transcript, settings: Settings) -> Conversation:
         if self._conversation is None:
             self._conversation = Conversation(self._folder, settings)
         self._conversation.settings = settings
-        self._conversation.follow(entries)
+        self._conversation.follow(transcript.steps)
         return self._conversation
 
     def _compact(self, conversation: Conversation) -> bool:
@@ -160,11 +161,14 @@ class Asks:
             return False
         return conversation.compact(notes, sessions.read(self._folder).notes_through)
 
-    def _spent(self, ask: str, chosen: Chosen, model: str, usage: Usage) -> None:
+    def _spent(self, model: str, usage: Usage) -> None:
         try:
-            Ledger(self._project).record(job.JOB, chosen.host, model, usage, self._folder.id)
+            Ledger(self._project).record(job.JOB, self._model.host, model, usage, self._folder.id)
         except IpymemoryError as error:
-            self._bus.emit(Event("warning", job.JOB, ask, {"text": str(error)}))
+            self._warn(error)
+
+    def _warn(self, error: IpymemoryError) -> None:
+        self._bus.emit(Event("warning", job.JOB, details={"text": str(error)}))
 
 
 @dataclass(frozen=True, slots=True)

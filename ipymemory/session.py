@@ -162,20 +162,23 @@ class MemorySession:
         `hear` gets each piece as it comes. Raises `EngineError` when there is no model.
         """
         self.observe()
-        stopped = lambda: cancelled() or self.cancelled  # noqa: E731 - a name for what is passed
         return await self.asks.ask(
-            Question(question, ask_id, last), self.transcript.entries, self.settings, hear, stopped
+            Question(question, ask_id, last),
+            self.transcript,
+            self.settings,
+            hear,
+            lambda: cancelled() or self.cancelled,
         )
 
     def preview(self) -> dict[str, Any]:
         """Return what a question would send now; raises `IpymemoryError`."""
         self.observe()
-        return self.asks.preview(self.transcript.entries, self.settings)
+        return self.asks.preview(self.transcript, self.settings)
 
     def compact(self) -> dict[str, Any]:
         """Compact the conversation now; return its tokens before and after."""
         self.observe()
-        return self.asks.compact(self.transcript.entries, self.settings)
+        return self.asks.compact(self.transcript, self.settings)
 
     async def finish(self) -> None:
         """Wait for updates in flight, then cover what is left; for the end of a kernel."""

@@ -48,7 +48,7 @@ def streamed(request: Request, reply: Reply) -> Reply:
 class Talk:
     """A conversation of one message."""
 
-    system: str = ""
+    system: str = assistant.SYSTEM
     asked: list[tuple[int | None, str]] = field(default_factory=list)
 
     def fork(

@@ -309,37 +309,6 @@ def test_what_anthropic_does_not_take_from_a_model_is_left_out_from_then_on(
     assert ["output_config" in each for each in server.requests] == [True, False, False]
 
 
-@pytest.mark.parametrize("plain", [False, True])
-def test_a_server_that_counts_is_asked_and_one_that_does_not_is_asked_once(plain: bool) -> None:
-    with ModelServer(plain=plain) as server:
-        request = Request("Be brief.", (Message("user", "Hi?"),), (READ,))
-        paths: list[str] = []
-
-        async def run() -> list[int | None]:
-            model = AnthropicModel(Settings().engine, server.environment())
-            try:
-                return [await model.count(request) for _ in range(2)]
-            finally:
-                await model.close()
-                paths.extend(server.paths)
-
-        counted = asyncio.run(run())
-        if plain:
-            assert counted == [None, None]
-            assert paths == ["/v1/messages/count_tokens"]
-        else:
-            usage = asked(server, request).usage
-            assert usage is not None and counted == [usage.prompt] * 2
-
-
-def test_a_count_that_fails_otherwise_says_so() -> None:
-    environment = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "ANTHROPIC_API_KEY": "k"}
-    model = AnthropicModel(Settings().engine, environment)
-    with pytest.raises(EngineError) as raised:
-        asyncio.run(model.count(Request("", (Message("user", "Hi"),))))
-    assert raised.value.kind == "network"
-
-
 @pytest.mark.parametrize("kind", ["silent", "hang", "hang_mid"])
 def test_a_server_that_says_nothing_is_given_up(server: ModelServer, kind: str) -> None:
     server.brain = lambda body, n: Fault(kind)

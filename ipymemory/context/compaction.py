@@ -17,8 +17,12 @@ from ipymemory.turns import Message, tokens
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One entry, or one ask with its answer, as messages. `size` is in tokens."""
+    """One entry, or one ask with its answer, as messages. `size` is in tokens.
 
+    `at` is where it came to be told, in bytes of the transcript.
+    """
+
+    at: int
     id: str
     messages: tuple[Message, ...]
     size: int

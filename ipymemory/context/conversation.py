@@ -1,8 +1,8 @@
 """A session's conversation, as it would be sent: only ever appended to, until it is compacted.
 
-A provider caches a prompt by its exact beginning. So what was shown once stays as it was: a cell
-whose output comes late is told of again at the end, a person's answer of a model stands where it
-was given, and the beginning changes only with a compaction. A worker that starts anew reads the
+A provider caches a prompt by its exact beginning. So what was shown once stays as it was, by the
+steps of the transcript: output that comes late is told of at the end, an answer stands where it was
+asked for, and the beginning changes only with a compaction. A worker that starts anew reads the
 same lines and renders the same text.
 """
 
@@ -15,10 +15,11 @@ from ipymemory import assistant
 from ipymemory.config import Settings
 from ipymemory.context import compaction, records
 from ipymemory.context.compaction import Limits, Piece, size_of
-from ipymemory.context.rendering import text_of
+from ipymemory.context.rendering import later, text_of
 from ipymemory.models import Request, ToolSpec, Usage
 from ipymemory.places import SessionFolder
-from ipymemory.turns import Entry, Message, Turn, tokens
+from ipymemory.steps import Step
+from ipymemory.turns import Ask, Message, Turn, tokens
 
 _HEARD = Message("assistant", "(noted)")
 """Stands behind each cell, since a conversation takes turns."""
@@ -47,42 +48,52 @@ class Conversation:
         """By how much real usage differs from the estimate; 1 until a model told its usage."""
         self.corrected = False
         self._folder = folder
-        self._seen: dict[str, Entry] = {}
-        self._told: dict[str, str] = {}
+        self._steps: Sequence[Step] = ()
+        self._read = 0
+        self._asked: dict[str, int] = {}
+        """Where each question stands, in bytes of the transcript."""
         self._pieces: list[Piece] = []
-        found = records.read(folder)
-        self._waiting = dict(found.answers)
-        self._compaction = found.compaction
         self._before: int | None = None
+        found = records.read(folder)
+        self._answers = dict(found.answers)
+        self._compaction = found.compaction
 
-    def follow(self, entries: Sequence[Entry]) -> None:
-        """Take in what is new in the transcript, and what changed in it."""
-        new: list[Piece] = []
-        for entry in entries:
-            if self._seen.get(entry.id) is entry:
-                continue
-            self._seen[entry.id] = entry
-            text = text_of(entry, self._level())
-            before = self._told.get(entry.id)
-            if not text or text == before:
-                continue
-            self._told[entry.id] = text
-            if before is not None:
-                text = f"Since it was shown, this changed.\n{text}"
+    def follow(self, steps: Sequence[Step]) -> None:
+        """Take in what is new of the steps of a transcript; another list is another transcript."""
+        if steps is not self._steps:
+            self._steps, self._read, self._before = steps, 0, None
+            self._asked, self._pieces = {}, []
+        beginning = self._compaction.kept_from if self._compaction is not None else -1
+        while self._read < len(steps):
+            step = steps[self._read]
+            self._read += 1
+            if step.at > beginning:
+                self._take(step)
+
+    def _take(self, step: Step) -> None:
+        entry = step.entry
+        if isinstance(entry, Ask):
+            if entry.id not in self._asked:
+                self._asked[entry.id] = step.at
+                self._add(step.at, entry.id, self._answers.get(entry.id, ()))
+            return
+        level = self._level()
+        added = step.added and isinstance(entry, Turn)
+        text = later(entry, level) if added else text_of(entry, level)  # type: ignore[arg-type]
+        if text:
             said = (Message("user", text), _HEARD)
-            new.append(Piece(entry.id, said, size_of(said), isinstance(entry, Turn)))
-        for ask, messages in self._waiting.items():
-            new.append(Piece(ask, messages, size_of(messages), cell=False))
-        self._waiting = {}
-        new.sort(key=lambda each: each.id)
-        if self._compaction is not None and not self._pieces:
-            new = [each for each in new if each.id >= self._compaction.kept_from]
-        self._pieces += new
+            self._add(step.at, entry.id, said, isinstance(entry, Turn) and not added)
+
+    def _add(self, at: int, id: str, messages: tuple[Message, ...], cell: bool = False) -> None:
+        if messages:
+            self._pieces.append(Piece(at, id, messages, size_of(messages), cell))
 
     def answered(self, ask: str, messages: Sequence[Message]) -> None:
         """Keep the exchange of an ask; raises `IpymemoryError` when it cannot be kept."""
         said = tuple(records.as_kept(each) for each in messages)
-        self._pieces.append(Piece(ask, said, size_of(said), cell=False))
+        self._answers[ask] = said
+        last = self._pieces[-1].at if self._pieces else 0
+        self._add(self._asked.get(ask, last), ask, said)
         records.append_messages(self._folder, ask, said)
 
     def fork(
@@ -146,9 +157,8 @@ class Conversation:
         )
         if not notes.strip() or first == 0:
             return False
-        kept_from = self._pieces[first].id if first < len(self._pieces) else f"{through}~"
         text = compaction.summary(notes, limits.section_tokens, self._last_request())
-        made = records.Compaction(text, kept_from)
+        made = records.Compaction(text, self._pieces[first - 1].at)
         records.append_compaction(self._folder, made)
         self._compaction, self._before = made, None
         del self._pieces[:first]

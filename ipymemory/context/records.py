@@ -21,10 +21,10 @@ MOST_TEXT = 16_000
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What stands for everything before the entry `kept_from`."""
+    """What stands for all that was told up to `kept_from`, a place in the transcript in bytes."""
 
     summary: str
-    kept_from: str
+    kept_from: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ def read(folder: SessionFolder) -> Kept:
     compaction = None
     for each in told:
         if each.get("type") == "compaction":
-            compaction = Compaction(str(each.get("summary", "")), str(each.get("kept_from", "")))
+            place = each.get("kept_from")
+            kept_from = place if isinstance(place, int) else 0
+            compaction = Compaction(str(each.get("summary", "")), kept_from)
         message = _message(each.get("message")) if each.get("type") == "ask_message" else None
         if message is not None:
             ask = str(each.get("ask", ""))

@@ -8,6 +8,7 @@ outputs goes at all.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ipymemory.excerpts import privacy_filter
 from ipymemory.redaction import mask
@@ -17,29 +18,36 @@ _CLOSING = re.compile(r"<(?=/?\s*(?:cell|output|error|markdown|notes|memory)\b)"
 
 
 def text_of(entry: Entry, level: str) -> str:
-    """Return the entry in words, nothing for one that says nothing yet.
+    """Return the entry in words, nothing for one that is no cell and no prose.
 
     `level` is ``Privacy.sent_outputs``, or what is kept where that is less.
     """
     if isinstance(entry, Prose):
         return f"A markdown cell:\n{inside('markdown', entry.source)}" if entry.source else ""
-    if not isinstance(entry, Turn) or not (entry.complete or entry.status == "unknown"):
+    if not isinstance(entry, Turn):
         return ""
-    parts = [f"Cell {entry.label} {_ended(entry)}:", inside("cell", entry.source)]
-    for each in entry.outputs:
-        told = privacy_filter(each.kind, each.text, each.mime, level)
-        if told:
-            parts.append(inside("output", told))
-    if entry.error is not None:
-        shown = entry.error.traceback or f"{entry.error.name}: {entry.error.value}"
-        told = privacy_filter("error", shown, (), level)
-        parts.append(inside("error", told or entry.error.name))
+    head = (f"Cell {entry.label} {_ended(entry)}:", inside("cell", entry.source))
+    return "\n".join((*head, *_outcome(entry, level)))
+
+
+def later(turn: Turn, level: str) -> str:
+    """Return what came of a cell after it was told of, and is all that `turn` holds."""
+    came = list(_outcome(turn, level))
+    return "\n".join((f"Cell {turn.label} later showed this too:", *came)) if came else ""
+
+
+def _outcome(turn: Turn, level: str) -> Iterator[str]:
+    for each in turn.outputs:
+        if told := privacy_filter(each.kind, each.text, each.mime, level):
+            yield inside("output", told)
+    if turn.error is not None:
+        shown = turn.error.traceback or f"{turn.error.name}: {turn.error.value}"
+        yield inside("error", privacy_filter("error", shown, (), level) or turn.error.name)
     names = ", ".join(
-        f"{each.name}: {each.type}{f' {each.shape}' if each.shape else ''}" for each in entry.names
+        f"{each.name}: {each.type}{f' {each.shape}' if each.shape else ''}" for each in turn.names
     )
-    if names and level not in ("none",):
-        parts.append(f"It bound {mask(names)}.")
-    return "\n".join(parts)
+    if names and level != "none":
+        yield f"It bound {mask(names)}."
 
 
 def inside(mark: str, text: str) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ipymemory import assistant
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.config import Settings
+from ipymemory.context import Conversation
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus
 from ipymemory.history import Run
@@ -37,29 +38,11 @@ call, in place of what was streamed of them; ``{"call", "about"}`` a tool; ``{"r
 a tool that was refused or failed."""
 
 
-class Talk(Protocol):
-    """What the assistant needs of a conversation."""
-
-    def fork(
-        self,
-        last: str,
-        *,
-        tools: tuple[ToolSpec, ...] = (),
-        turns: int | None = None,
-        since: str = "",
-    ) -> Request:
-        """Return the conversation with `last` as its end.
-
-        Of its turns only the newest `turns` where that is a number, and only what began after the
-        entry `since` where there is one.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class AskContext:
     """What an ask works with; made by the session that owns it."""
 
-    conversation: Talk
+    conversation: Conversation
     entries: Sequence[Entry]
     """What is on record, for telling whether the kernel was started anew."""
     model: Model
@@ -116,8 +99,6 @@ async def ask(
     specs = tuple(each.spec for each in context.tools.values())
     since = reset(context.entries)
     request = context.conversation.fork(sent, tools=specs, turns=last, since=since)
-    if assistant.SYSTEM not in request.system:
-        request = replace(request, system=f"{assistant.SYSTEM}\n{request.system}".strip() + "\n")
     heard = _Heard(context.model, request, hear)
     engine = context.settings.engine
     outcome = await run_agent(

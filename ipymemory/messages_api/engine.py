@@ -55,13 +55,13 @@ class AnthropicModel:
         environment: Mapping[str, str] = os.environ,
         metered: Callable[[str, Usage], None] = lambda model, usage: None,
     ) -> None:
-        self._limits = limits
+        self.limits = limits
+        """What it goes by from the next call on; settings change while it lives."""
         self._environment = environment
         self._metered = metered
         self._client: Any = None
         self._made_of: tuple[str, ...] = ()
         self._plain = False
-        self._counts = True
         self._connecting = asyncio.Lock()
 
     @property
@@ -72,7 +72,7 @@ class AnthropicModel:
     @property
     def model(self) -> str:
         """The model that answers where a request names none."""
-        return str(self._limits.model)
+        return str(self.limits.model)
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request; raises `EngineError` when it cannot, after the tries there are.
@@ -81,7 +81,7 @@ class AnthropicModel:
         and two beginnings would be heard; the reply has them.
         """
         heard = _Heard(request.hear)
-        tries, most = int(self._limits.tries), float(self._limits.wait_most)
+        tries, most = int(self.limits.tries), float(self.limits.wait_most)
         for number in range(tries):
             try:
                 return await self._once(replace(request, hear=heard.listener()))
@@ -92,27 +92,6 @@ class AnthropicModel:
                     raise
                 await asyncio.sleep(wait)
         raise EngineError("The engine was allowed no try at all; see Engine.tries.")
-
-    async def count(self, request: Request) -> int | None:
-        """Return the tokens of `request` as the server counts them; None where it does not count.
-
-        Raises `EngineError` when it cannot be asked.
-        """
-        try:
-            client = await self._connected()
-            if not self._counts:
-                return None
-            sent = self._sent(request)
-            wanted = {each: sent[each] for each in wire.COUNTED if each in sent}
-            found = (await client.messages.count_tokens(**wanted)).input_tokens
-        except EngineError:
-            raise
-        except Exception as error:  # foreign errors are translated where they are met
-            if getattr(error, "status_code", 0) in (404, 405, 501):
-                self._counts = False
-                return None
-            raise failures.translated(error, self.host, self._limits.answer_seconds) from error
-        return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -132,7 +111,7 @@ class AnthropicModel:
         except EngineError:
             raise
         except Exception as error:  # foreign errors are translated where they are met
-            failure = failures.translated(error, self.host, self._limits.answer_seconds)
+            failure = failures.translated(error, self.host, self.limits.answer_seconds)
             if failure.kind == "request" and not self._plain and _about_extras(failure):
                 self._plain = True
                 return await self._once(request)
@@ -149,8 +128,8 @@ class AnthropicModel:
         return wire.arguments(
             request,
             model=self.model,
-            max_tokens=self._limits.answer_tokens,
-            effort=self._limits.effort,
+            max_tokens=self.limits.answer_tokens,
+            effort=self.limits.effort,
             full=address.is_anthropic(self.host) and not self._plain,
         )
 
@@ -163,7 +142,7 @@ class AnthropicModel:
                 # It takes a second or two; whoever waits for something else must not wait for it.
                 anthropic = await asyncio.to_thread(importlib.import_module, "anthropic")
                 self._client = self._new_client(anthropic, *made_of[:2])
-                self._made_of, self._plain, self._counts = made_of, False, True
+                self._made_of, self._plain = made_of, False
             return self._client
 
     def _new_client(self, anthropic: Any, key: str, token: str) -> Any:
@@ -172,7 +151,7 @@ class AnthropicModel:
         if not key and not token and not address.is_anthropic(self.host):
             # Servers on one's own machine want none, but the SDK does.
             token = "none"
-        seconds = float(self._limits.answer_seconds)
+        seconds = float(self.limits.answer_seconds)
         return anthropic.AsyncAnthropic(
             # Both at once is refused; the key goes first, as in the SDK.
             **({"api_key": key} if key else {"auth_token": token} if token else {}),

@@ -16,9 +16,6 @@ from ipymemory.turns import Message
 
 _CACHED = {"cache_control": {"type": "ephemeral"}}
 
-COUNTED = ("model", "system", "messages", "tools")
-"""Of the arguments of `arguments`, those that ``count_tokens`` takes."""
-
 _MOST_BREAKPOINTS = 2
 """Of a request's own: a server takes four, and the system prompt and the last message have one."""
 
