@@ -35,21 +35,17 @@ def choose(project: Project, settings: Settings, environment: Mapping[str, str])
     host = destination(environment)
     if not host:
         return Chosen("extractive", "", "ANTHROPIC_BASE_URL is no address.")
-    if mode(project, settings) == "off":
+    try:
+        mode = project.mode(settings.memory.mode)
+    except IpymemoryError as error:
+        # It may say off.
+        return Chosen("extractive", "", str(error))
+    if mode == "off":
         return Chosen("extractive", "", "Mode off: no engine is called; %memory mode auto ends it.")
     if not by_setting and not consent.given(project, host):
         why = f"Nobody agreed to {host} yet: %memory engine anthropic does."
         return Chosen("extractive", "", why)
     return Chosen("anthropic", host)
-
-
-def mode(project: Project, settings: Settings) -> str:
-    """Return the mode that was chosen in the project, else the setting's."""
-    try:
-        chosen = project.properties().get("mode")
-    except IpymemoryError:
-        chosen = None
-    return chosen if isinstance(chosen, str) else str(settings.memory.mode)
 
 
 def where(host: str) -> str:

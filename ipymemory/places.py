@@ -77,6 +77,14 @@ class Project:
         """Return what stands in ``project.json``; raises `FormatError`, `PlaceError`."""
         return read_json(self.record) or {}
 
+    def mode(self, default: str) -> str:
+        """Return the mode chosen in this project, else `default`.
+
+        Raises `FormatError` or `PlaceError` when the record cannot be read.
+        """
+        chosen = self.properties().get("mode")
+        return chosen if isinstance(chosen, str) else default
+
     def set_property(self, name: str, value: object) -> None:
         """Put one value into ``project.json``, and what is known of the project with it.
 

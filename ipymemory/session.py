@@ -285,10 +285,9 @@ class MemorySession:
         The notes go on in every mode (behaviour L10); it is told, not asked.
         """
         try:
-            chosen = self.project.properties().get("mode")
+            return self.project.mode(self.settings.memory.mode)
         except IpymemoryError:
-            chosen = None
-        return chosen if isinstance(chosen, str) else self.settings.memory.mode
+            return str(self.settings.memory.mode)
 
     def _context(self) -> session_notes.Context:
         self._history.keep = self.settings.memory.history_keep

@@ -157,3 +157,12 @@ def test_loading_says_that_questions_go_to_a_model(project: Project) -> None:
     consent.choose(project, "anthropic", "api.anthropic.com")
     told = greeting.line(project, identity, datetime.now(UTC))
     assert "Questions (%%ask) go to a model; %memory status says which" in told
+
+
+@pytest.mark.spec("L10")
+def test_a_record_that_cannot_be_read_may_say_off(project: Project) -> None:
+    settings = Settings(Config({"Engine": {"name": "anthropic"}}))
+    project.record.parent.mkdir(parents=True)
+    project.record.write_text("{")
+    found = engines.choose(project, settings, KEY)
+    assert found.name == "extractive" and str(project.record) in found.reason

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
-
-if TYPE_CHECKING:
-    from ipymemory.cost import Spent
+from ipymemory.cost import Ledger, Spent
 
 
 def _cost(place: Place, arguments: Arguments) -> Page:
-    from ipymemory.cost import Ledger
-
     ledger = Ledger(place.project)
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     total, day, jobs = ledger.spent(), ledger.spent(today), ledger.by_job()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 
+from ipymemory import consent, engines
 from ipymemory.commands.calling import nearest
 from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.engines import Chosen
 from ipymemory.errors import CommandError
+from ipymemory.messages_api import destination, is_anthropic
 
 ENGINES = ("extractive", "anthropic")
 
 
 def _engine(place: Place, arguments: Arguments) -> Page:
-    from ipymemory import consent, engines
-    from ipymemory.messages_api import destination
-
     wanted = arguments["engine"]
     if wanted is not None and wanted not in ENGINES:
         near = nearest(wanted, ENGINES)
@@ -40,10 +40,7 @@ def _engine(place: Place, arguments: Arguments) -> Page:
     )
 
 
-def _told(place: Place, found: object, everywhere: bool) -> str:
-    from ipymemory import engines
-
-    assert isinstance(found, engines.Chosen)
+def _told(place: Place, found: Chosen, everywhere: bool) -> str:
     where = "in every project" if everywhere else "in this project"
     if found.name == "extractive":
         told = "Engine **extractive**: built in, no model, and nothing leaves this machine."
@@ -55,7 +52,7 @@ def _told(place: Place, found: object, everywhere: bool) -> str:
         f"{place.prefix}engine extractive ends this."
     )
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-    if found.host.startswith("api.anthropic.com") and not any(map(os.environ.get, keys)):
+    if is_anthropic(found.host) and not any(map(os.environ.get, keys)):
         told += " There is no ANTHROPIC_API_KEY in the environment yet; set it with %env."
     return told
 

@@ -70,5 +70,4 @@ class Place:
     @property
     def mode(self) -> str:
         """The mode that holds here: what was chosen in the project, else the setting."""
-        chosen = self.project.properties().get("mode")
-        return chosen if isinstance(chosen, str) else self.settings.memory.mode
+        return self.project.mode(self.settings.memory.mode)

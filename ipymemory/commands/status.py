@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import lines, sessions
+from ipymemory import engines, lines, sessions
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
@@ -44,8 +44,6 @@ def _status(place: Place, arguments: Arguments) -> Page:
 
 def _engine(place: Place) -> dict[str, str]:
     """Return the engine by its name, and what it does and where it sends to in words."""
-    from ipymemory import engines
-
     found = engines.choose(place.project, place.settings, os.environ)
     told = "extractive: built in, no model, no network"
     if found.name == "anthropic":

@@ -268,8 +268,7 @@ class MemoryFolder(ReadFolder):
 def opened(project: Project, settings: Settings) -> MemoryFolder:
     """Return the memory folder of `project` by its settings, and by the mode chosen in it."""
     place = memory_place(project, settings.memory.folder)
-    chosen = project.properties().get("mode")
-    mode = chosen if isinstance(chosen, str) else settings.memory.mode
+    mode = project.mode(settings.memory.mode)
     return MemoryFolder(
         place.folder, project, shared=place.shared, mode=mode, refusal=place.refusal
     )
