@@ -24,6 +24,7 @@ from typing import Any
 
 from ipymemory.capture import Captured, KernelTap, TerminalTee
 from ipymemory.config import Settings
+from ipymemory.earlier import Earlier
 from ipymemory.errors import IpymemoryError, TranscriptError
 from ipymemory.excerpts import clip
 from ipymemory.names import Names
@@ -41,13 +42,6 @@ RETRY_SECONDS = 10.0
 
 OWED = 50
 """Lines kept of cells that are in the transcript and whose end could not be written."""
-
-HISTORY = 200
-"""Cells run before loading that are entered from the shell's history, the newest."""
-
-_HISTORY_SEEN = "_ipymemory_history"
-"""Where the shell keeps how many of its cells an earlier recorder knew: what it recorded is on
-record, and what it did not, while it was paused, must not be."""
 
 _TYPED = r"([^\W\d]\w*)[ \t]*=[ \t]*(?:[\w.]+\.)?getpass[ \t]*\("
 """A name that holds what was typed unseen; in a terminal there is no other way to know it."""
@@ -83,10 +77,9 @@ class Recorder:
         self._pid = os.getpid()
         self._writer: TranscriptWriter | None = None
         self._retry_at = 0.0
-        self._paused_at = 0
-        self._paused_cells: set[int] = set()
         self._unseen = False
         self._turns: dict[str | None, Turning] = {}
+        self._earlier = Earlier(shell)
         self._names = Names(settings.capture.names, settings.capture.columns)
         kernel = getattr(shell, "kernel", None)
         self._tap: KernelTap | None = None
@@ -117,8 +110,7 @@ class Recorder:
             except ValueError:
                 # Somebody took all callbacks out of the shell.
                 continue
-        if self._writer is not None or self._paused_cells or self.paused:
-            setattr(self._shell, _HISTORY_SEEN, len(self._history()))
+        self._earlier.leave(recorded=self._writer is not None)
         self._tee.end()
         if self._tap is not None:
             self._tap.remove()
@@ -151,7 +143,7 @@ class Recorder:
                     "is recorded until it can; that is tried again by itself."
                 ) from error
             self._outputs.start()
-            self._enter_history(current)
+            self._enter_earlier(self._writer, current)
         return self._writer
 
     @contextmanager
@@ -175,13 +167,13 @@ class Recorder:
     def pause(self) -> None:
         """Record nothing from the next cell on."""
         if not self.paused:
-            self._paused_at = len(self._history())
+            self._earlier.pause()
         self.paused = True
 
     def resume(self) -> None:
         """Record again, from the next cell on."""
         if self.paused:
-            self._paused_cells.update(range(self._paused_at, len(self._history())))
+            self._earlier.resume()
         self.paused = False
 
     # The hooks, on the main thread or a subshell's.
@@ -258,7 +250,7 @@ class Recorder:
 
     def _keep_secret(self, info: Any) -> None:
         # The cell gets the next number; it is stored after this hook, in every version.
-        count = len(self._history()) if info.store_history else None
+        count = len(self._earlier.sources()) if info.store_history else None
         self._outputs.keep_secret(info.raw_cell, count)
 
     def _passed_over(self, info: Any) -> bool:
@@ -365,35 +357,22 @@ class Recorder:
                 if type(value) is str:
                     self._masker.learn(value)
 
-    def _enter_history(self, current: str) -> None:
+    def _enter_earlier(self, writer: TranscriptWriter, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
-        found = self._history()
-        self._outputs.keep_secrets(found)
-        seen = getattr(self._shell, _HISTORY_SEEN, 1)
-        # Newer versions have stored the cell that is about to run, older ones have not.
-        last = len(found) - (1 if found and found[-1] == current else 0)
-        for count in range(max(seen, last - HISTORY, 1), last):
-            source = found[count]
-            if count in self._paused_cells:
-                continue
-            if source.strip() and not is_private(source) and not is_ours(source):
-                assert self._writer is not None
-                self._writer.append(
-                    {
-                        "type": "cell",
-                        "id": new_id(),
-                        "time": utc_now(),
-                        "kernel": self.generation,
-                        "cell_id": None,
-                        "source": self._masked_source(source),
-                        "origin": "history",
-                        "execution_count": count,
-                    }
-                )
-
-    def _history(self) -> list[str]:
-        """Return the cells that ran in this process as they were typed, by their count."""
-        return list(getattr(self._shell.history_manager, "input_hist_raw", ()))
+        self._outputs.keep_secrets(self._earlier.sources())
+        for count, source in self._earlier.unseen(current):
+            writer.append(
+                {
+                    "type": "cell",
+                    "id": new_id(),
+                    "time": utc_now(),
+                    "kernel": self.generation,
+                    "cell_id": None,
+                    "source": self._masked_source(source),
+                    "origin": "history",
+                    "execution_count": count,
+                }
+            )
 
     def _failed(self, error: BaseException) -> None:
         """Remember why nothing is recorded, and when the disk is tried again.

@@ -361,7 +361,7 @@ def test_a_traceback_is_the_error_and_not_printed_text(
     assert "KeyError" in capsys.readouterr().out, "the person sees it as ever"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_prints_while_a_lock_is_held_for_ever(
     teed: Callable[[str], Captured], shell: Any

@@ -517,7 +517,7 @@ def test_purge_leaves_what_another_kernel_records(project: Project) -> None:
         kernel.communicate(b"\n")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links")
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_purge_takes_a_link_away_and_not_what_it_points_to(
     project: Project, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ PARTS = {
     "names": "recorder",
     "outputs": "recorder",
     "turning": "recorder",
+    "earlier": "recorder",
     "expiry": "sessions",
     "pipes": "worker",
     "sending": "client",

@@ -30,7 +30,7 @@ MARKS = (
 
 
 @pytest.mark.spec("L5")
-@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
 def test_two_hundred_kills_lose_no_turn(tmp_path: Path) -> None:
     chance = random.Random(20261202)
     marks = tmp_path / "marks"

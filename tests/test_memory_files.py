@@ -354,7 +354,7 @@ def test_a_scan_finds_all_and_reads_the_beginning(folder: MemoryFolder, project:
 
 
 @pytest.mark.spec("E8")
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_links_are_listed_and_not_followed(folder: MemoryFolder, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
@@ -707,7 +707,7 @@ def test_a_persons_long_index_stays_and_the_memories_are_listed(
     assert lines.too_long(first)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="such names are not allowed there")
+@pytest.mark.skipif(os.name == "nt", reason="Windows allows no such names")
 @pytest.mark.parametrize(
     "name", ["a b.md", "a(b).md", "a%20b.md", "[x].md", "a\nb.md", "日付.md", "x" * 251 + ".md"]
 )
@@ -853,7 +853,7 @@ def test_two_processes_lose_no_line(folder: MemoryFolder, project: Project) -> N
 
 
 @pytest.mark.worker
-@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
 def test_a_killed_save_leaves_the_folder_whole(folder: MemoryFolder, project: Project) -> None:
     told = 0
     for life in range(12):
@@ -875,7 +875,7 @@ def test_a_killed_save_leaves_the_folder_whole(folder: MemoryFolder, project: Pr
 
 @pytest.mark.worker
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
 def test_sixteen_processes_save_and_forget_while_one_is_killed(
     folder: MemoryFolder, project: Project
 ) -> None:

@@ -438,7 +438,7 @@ def test_removing_writes_what_is_left_and_says_that_a_cell_went_on(recording: Re
 
 
 @pytest.mark.spec("L2")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_records_nothing(recording: Recording) -> None:
     recording.shell.user_ns["recorder"] = recording.recorder

@@ -189,7 +189,8 @@ def test_a_hundred_megabytes_are_bounded_while_they_stream(
 ) -> None:
     source = "for i in range(100):\n    print('x' * 999_999)\nprint('the end')"
     grown = []
-    # IPython 9 itself keeps every output of the process, so a kernel without us is the measure.
+    # IPython 9 itself keeps every output of the process, so a kernel without us is the measure. The
+    # allocator keeps some 25 MB of freed lines at times; all of it held would be 100 MB and more.
     for each in (kernel, new_kernel()):
         each.run("import psutil; rss = lambda: psutil.Process().memory_info().rss; 0")
         before = int(each.run("rss()").text)
@@ -200,7 +201,7 @@ def test_a_hundred_megabytes_are_bounded_while_they_stream(
     assert cell["outputs"][0]["truncated"] > 99_000_000
     assert len(texts(cell)) <= 4000
     assert texts(cell).endswith("the end\n")
-    assert grown[0] - grown[1] < 20_000_000
+    assert grown[0] - grown[1] < 50_000_000
 
 
 def test_threads_and_late_output(shared: Kernel) -> None:

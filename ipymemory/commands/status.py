@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import engines, lines, sessions
+from ipymemory import engines, lines, memory_place, sessions
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
@@ -166,6 +166,7 @@ def _kept(place: Place) -> dict[str, Any]:
     days = place.settings.memory.keep_days
     old = sessions.expired(place.project, days, datetime.now(UTC))
     folder = place.project.folder
+    memories = memory_place.memory_place(place.project, place.settings.memory.folder).folder
     files = [each for each in folder.rglob("*") if each.is_file()] if folder.is_dir() else []
     return {
         "sessions": len(every),
@@ -173,7 +174,7 @@ def _kept(place: Place) -> dict[str, Any]:
         "keep_days": days,
         "expired": len(old),
         "gone": _gone(place),
-        "memories": sum(1 for each in files if _memory(each, place.project.memory)),
+        "memories": memory_place.count(memories),
     }
 
 
@@ -191,11 +192,6 @@ def _gone(place: Place) -> int:
     told = place.project.properties().get("expired")
     number = told.get("sessions") if isinstance(told, Mapping) else 0
     return number if isinstance(number, int) else 0
-
-
-def _memory(path: Path, folder: Path) -> bool:
-    inside = path.is_relative_to(folder) and path.suffix == ".md"
-    return inside and not path.name.startswith((".", "MEMORY"))
 
 
 def _bytes(path: Path) -> int:
