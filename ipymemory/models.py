@@ -39,6 +39,8 @@ class Request:
     """The model by its provider's name; empty for the one that the engine was set up with."""
     max_tokens: int = 0
     """Longest answer; 0 for the engine's own limit."""
+    job: str = ""
+    """The job that asks, for the bill; nothing of it is sent."""
     hear: Callable[[str], None] | None = field(default=None, compare=False)
     """Called with each piece of text as it streams in, on the loop that runs the request."""
 

@@ -30,6 +30,7 @@ from ipymemory.history import History
 from ipymemory.jobs import session_notes
 from ipymemory.models import Model
 from ipymemory.places import Project, SessionFolder
+from ipymemory.session_model import SessionModel, preview
 from ipymemory.transcript import Transcript
 from ipymemory.turns import Entry, utc_now
 
@@ -74,7 +75,8 @@ class MemorySession:
         self.cancelled = False
         # One for the session's life: it reads its log only as far as that has grown.
         self._history = History(project.history)
-        self.asks = Asks(folder, project, self.bus, self._history)
+        self.session_model = SessionModel(folder, project, self.bus)
+        self._asks = Asks(folder, project, self.bus, self._history, self.session_model)
         self._clock = clock
         self._changed: dict[str, None] = {}
         self._rest_since = clock()
@@ -162,7 +164,7 @@ class MemorySession:
         `hear` gets each piece as it comes. Raises `EngineError` when there is no model.
         """
         self.observe()
-        return await self.asks.ask(
+        return await self._asks.ask(
             Question(question, ask_id, last),
             self.transcript,
             self.settings,
@@ -173,12 +175,16 @@ class MemorySession:
     def preview(self) -> dict[str, Any]:
         """Return what a question would send now; raises `IpymemoryError`."""
         self.observe()
-        return self.asks.preview(self.transcript, self.settings)
+        conversation = self.session_model.conversation(self.transcript, self.settings)
+        return preview(conversation, self.session_model.chosen(self.settings))
 
     def compact(self) -> dict[str, Any]:
-        """Compact the conversation now; return its tokens before and after."""
+        """Compact the conversation now; return its tokens before and after, and if it helped."""
         self.observe()
-        return self.asks.compact(self.transcript, self.settings)
+        conversation = self.session_model.conversation(self.transcript, self.settings)
+        before = conversation.tokens
+        done = self.session_model.compact(conversation)
+        return {"before": before, "after": conversation.tokens, "done": done}
 
     async def finish(self) -> None:
         """Wait for updates in flight, then cover what is left; for the end of a kernel."""

@@ -342,7 +342,7 @@ class Worker:
         await session.finish()
         while self._tasks:
             await asyncio.wait(self._tasks)
-        await session.asks.close()
+        await session.session_model.close()
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -62,6 +62,7 @@ PARTS = {
     "neutral": "markdown",
     "assistant": "prompts",
     "asks": "session",
+    "session_model": "session",
     "streamed": "asking",
     "restarts": "client",
     "host": "extension",

@@ -33,7 +33,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 def asked(
     server: ModelServer,
     request: Request | None = None,
-    metered: Callable[[str, Usage], None] = lambda model, usage: None,
+    metered: Callable[[Request, str, Usage], None] = lambda request, model, usage: None,
     **limits: Any,
 ) -> Reply:
     settings = Settings()
@@ -56,7 +56,7 @@ def test_an_answer_streams_in_and_is_counted(server: ModelServer) -> None:
     heard: list[str] = []
     counted: list[tuple[str, Usage]] = []
     request = Request("Be brief.", (Message("user", "Hi?"),), hear=heard.append)
-    reply = asked(server, request, lambda model, usage: counted.append((model, usage)))
+    reply = asked(server, request, lambda request, model, usage: counted.append((model, usage)))
     assert heard == ["It", " is", " done."]
     assert (reply.text, reply.stop, reply.calls) == ("It is done.", "end_turn", ())
     assert reply.usage is not None and reply.usage.output == 12, "its JSON's 36 bytes, a third"
@@ -186,7 +186,9 @@ def test_a_passing_failure_is_overcome_and_heard_once(server: ModelServer) -> No
     heard: list[str] = []
     counted: list[Usage] = []
     request = Request("", (Message("user", "Hi"),), hear=heard.append)
-    reply = asked(server, request, lambda model, usage: counted.append(usage), wait_most=1.0)
+    reply = asked(
+        server, request, lambda request, model, usage: counted.append(usage), wait_most=1.0
+    )
     assert reply.text == "There it is."
     assert heard == ["Half"], "the beginning of another answer is not heard behind that of one"
     assert [each.output for each in counted] == [1, 13], "what broke off was paid for too"
@@ -327,7 +329,9 @@ def test_a_call_that_is_cancelled_closes_its_connection_at_once(
 
     async def run() -> float:
         model = AnthropicModel(
-            Settings().engine, server.environment(), lambda model, usage: counted.append(usage)
+            Settings().engine,
+            server.environment(),
+            lambda request, model, usage: counted.append(usage),
         )
         task = asyncio.ensure_future(model.complete(Request("", (Message("user", "Hi"),))))
         while not server.requests:

@@ -43,8 +43,9 @@ class Limits(Protocol):
 class AnthropicModel:
     """A model behind the Messages API, for one event loop.
 
-    `metered` is told the model and the usage of every call that was counted, also of one that
-    broke off. `environment` is read anew for each call, so that a key that was set later counts.
+    `metered` is told the request, the model and the usage of every call that was counted, also of
+    one that broke off. `environment` is read anew for each call, so that a key that was set later
+    counts.
     """
 
     name = "anthropic"
@@ -53,7 +54,7 @@ class AnthropicModel:
         self,
         limits: Limits,
         environment: Mapping[str, str] = os.environ,
-        metered: Callable[[str, Usage], None] = lambda model, usage: None,
+        metered: Callable[[Request, str, Usage], None] = lambda request, model, usage: None,
     ) -> None:
         self.limits = limits
         """What it goes by from the next call on; settings change while it lives."""
@@ -119,7 +120,7 @@ class AnthropicModel:
         finally:
             usage = gathered.usage
             if usage is not None:
-                self._metered(request.model or self.model, usage)
+                self._metered(request, request.model or self.model, usage)
             if stream is not None:
                 with suppress(Exception):  # a connection that is broken cannot be closed better
                     await stream.close()
