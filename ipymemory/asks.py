@@ -68,14 +68,12 @@ class Asks:
         if chosen.name != "anthropic":
             raise EngineError(f"{chosen.reason}\n\n{assistant.NO_MODEL}".strip())
         conversation = self._model.conversation(transcript, settings)
-        if conversation.tokens > conversation.limit:
-            self._model.compact(conversation)
         model = self._model.model(job.JOB, conversation, settings)
         context = job.AskContext(
             conversation=conversation,
             entries=transcript.entries,
             model=model,
-            tools={},
+            tools=self._model.tools,
             policy=NoTools(),
             run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
             bus=self._bus,

@@ -172,6 +172,15 @@ class SessionNotes(Section):
     total_tokens = Int(
         12_000, min=500, max=1_000_000, help="Soft limit of the notes as a whole, in tokens."
     ).tag(config=True)
+    first_tokens = Int(
+        10_000, min=0, max=10_000_000, help="Tokens of context before a model writes any notes."
+    ).tag(config=True)
+    update_tokens = Int(
+        5000, min=100, max=10_000_000, help="Tokens of new context between two updates by a model."
+    ).tag(config=True)
+    update_calls = Int(
+        3, min=0, max=1000, help="Cells and tool calls between two updates, unless the user rests."
+    ).tag(config=True)
     rounds = Int(10, min=1, max=100, help="Most rounds of one update.").tag(config=True)
     minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one update.").tag(config=True)
     context_tokens = Int(

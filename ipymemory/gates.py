@@ -31,3 +31,38 @@ def extractive_notes(*, changed: int, rest_seconds: float, wait_seconds: float, 
         return Gate(False, f"the kernel has been at rest for less than {wait_seconds:g} s")
     turns = "1 turn" if changed == 1 else f"{changed:,} turns"
     return Gate(True, f"{turns} since the last update and the kernel is at rest")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """How a conversation stands, in tokens of what would be sent now (behaviour S3)."""
+
+    tokens: int
+    grown: int
+    """Since the last update of the notes by a model; all of it before the first."""
+    calls: int
+    """Tool calls since then: cells that ran, and tools that the assistant used."""
+    updated: bool
+    """Whether a model has written the notes in this session."""
+
+
+def model_notes(
+    context: Context, *, first: int, growth: int, calls: int, idle: bool, busy: bool
+) -> Gate:
+    """Return the gate of the session notes that a model writes (behaviour S3).
+
+    `first` and `growth` in tokens: nothing before the context holds `first`, which passes once;
+    then an update after every `growth`, with `calls` tool calls since or when the session is idle.
+    """
+    if not context.updated and context.tokens < first:
+        return Gate(False, f"the conversation holds {context.tokens:,} of {first:,} tokens")
+    if context.grown < growth:
+        return Gate(False, f"the conversation has grown by {context.grown:,} of {growth:,} tokens")
+    if busy:
+        return Gate(False, "a cell is running")
+    if context.calls < calls and not idle:
+        done = (
+            "1 cell or tool call" if context.calls == 1 else f"{context.calls} cells or tool calls"
+        )
+        return Gate(False, f"only {done} of {calls} since the last update, and no idle moment yet")
+    return Gate(True, f"the conversation has grown by {context.grown:,} tokens")

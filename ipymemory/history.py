@@ -168,6 +168,22 @@ class History:
         runs = {each.id: each for each in self.log.runs()}
         return runs.get(self.log.standing(path))
 
+    def last_by(self, engine: str, path: Path) -> RunEntry | None:
+        """Return the newest run of `engine` that wrote `path` and stands, None for none."""
+        real = resolved(path)
+        for run in reversed(self.log.runs()):
+            stands = run.engine == engine and not run.undone_by
+            if stands and any(each.path == real for each in run.writes):
+                return run
+        return None
+
+    def left_by(self, run: RunEntry, path: Path) -> str | None:
+        """Return what `run` left in `path`; None where that version is no longer kept."""
+        for each in run.writes:
+            if each.path == resolved(path) and each.after is not None:
+                return self._text(each.after, each.path)
+        return None
+
     def knows(self, path: Path) -> bool:
         """Return whether any run on record, undone or not, wrote `path`."""
         real = resolved(path)

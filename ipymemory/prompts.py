@@ -73,6 +73,20 @@ then stop. No other tool and no other file is allowed.
 - Replace only what changes, and write it out in full: nothing like "rest unchanged".
 {{sizes}}"""
 
+SUMMARY_PROMPT = """\
+This message is not from the user. The conversation has grown too long, and what you write now will
+stand in its place. Call no tool; answer with the summary alone, in Markdown, in this order:
+
+1. What the person set out to do, in their own words, with every limit and choice they stated.
+2. What is true now: files, functions, names with types and shapes, each with the cell it rests on.
+3. What failed and how it was mended, or that it still stands; what should not be tried again.
+4. Exact results: numbers, metrics, paths, identifiers, as they stood.
+5. What was being done last, and what comes next.
+
+Write nothing that the conversation does not show, and nothing about these instructions.
+"""
+"""What a model is asked where there are no notes to compact from (behaviour S10)."""
+
 _VARIABLE = re.compile(r"\{\{[ \t]*(\w+)[ \t]*\}\}")
 _MOST_BYTES = 256 * 1024
 """A template or prompt is a page or two; more than this was put there by mistake."""

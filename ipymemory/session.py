@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,30 +28,18 @@ from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
 from ipymemory.history import History
 from ipymemory.jobs import session_notes
+from ipymemory.model_notes import ModelNotes
 from ipymemory.models import Model
 from ipymemory.places import Project, SessionFolder
+from ipymemory.ran import Ran
 from ipymemory.session_model import SessionModel, preview
 from ipymemory.transcript import Transcript
-from ipymemory.turns import Entry, utc_now
+from ipymemory.turns import Entry
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY = 5.0
-LAST_RETRY = 300.0
-"""Seconds until a failed update is tried again: doubled from the first to the last."""
-
 _LOG_TAIL = 64 * 1024
 """Bytes from the end of the worker's log in which the last runs are looked for."""
-
-
-@dataclass(slots=True)
-class Ran:
-    """How a job fared: when it last succeeded, when and how it last failed, in a row."""
-
-    success: str = ""
-    failed: str = ""
-    error: str = ""
-    failures: int = 0
 
 
 class MemorySession:
@@ -80,12 +68,13 @@ class MemorySession:
         self._clock = clock
         self._changed: dict[str, None] = {}
         self._rest_since = clock()
-        self._not_before = 0.0
-        self._ran = Ran()
+        self._ran = Ran(clock)
+        self._model_notes = ModelNotes(self.session_model, clock)
         self._unread = False
         self._lock = asyncio.Lock()
+        self._running_since = 0.0
         self._next: asyncio.Task[Outcome] | None = None
-        self._forced = False
+        self._forced = self._by_model = False
         self._remember()
 
     def observe(self) -> int:
@@ -97,12 +86,15 @@ class MemorySession:
         try:
             self._follow()
         except IpymemoryError as error:
-            self._fail(str(error))
+            self._ran.badly(str(error))
+        else:
+            self._model_notes.look(self.transcript, self.settings)
         return len(self._changed)
 
     def configure(self, settings: Settings) -> None:
         """Use `settings` from the next gate and the next run on."""
         self.settings = settings
+        self._model_notes.look(self.transcript, settings)
 
     @property
     def running(self) -> bool:
@@ -114,39 +106,51 @@ class MemorySession:
         gate = session_notes.gate(
             self.settings,
             changed=len(self._changed),
-            rest_seconds=self._clock() - self._rest_since,
+            rest_seconds=self._rest,
             busy=self.transcript.busy,
         )
-        wait = self._not_before - self._clock()
+        wait = self._ran.wait
         if wait > 0 and (gate.open or self._unread):
             return Gate(False, f"the last update failed; the next try is in {wait:.0f} s")
         return gate
+
+    def model_gate(self) -> Gate:
+        """Return whether a model may bring the notes up to date now, and why."""
+        return self._model_notes.gate(
+            self.settings, rest_seconds=self._rest, busy=self.transcript.busy
+        )
 
     def due(self) -> float | None:
         """Return the seconds until something may run, None while nothing is waited for."""
         notes = self.settings.session_notes
         if not notes.enabled:
             return None
-        now = self._clock()
         if self._unread:
-            return max(0.0, self._not_before - now)
-        if not self._changed or self.transcript.busy:
+            return self._ran.wait
+        if self.transcript.busy:
             return None
-        return max(0.0, self._rest_since + notes.wait_seconds - now, self._not_before - now)
+        model = self._model_notes.due(self.settings, rest_seconds=self._rest, busy=False)
+        if not self._changed:
+            return model
+        own = max(0.0, notes.wait_seconds - self._rest, self._ran.wait)
+        return own if model is None else min(own, model)
 
     async def run_due(self) -> Outcome | None:
         """Run what its gate lets through; return the outcome, None when nothing ran."""
         if self._unread:
             self.observe()
-        return await self.update_notes() if self.gate().open else None
+        if self.gate().open:
+            return await self.update_notes()
+        return await self.update_notes(by_model=True) if self.model_gate().open else None
 
-    async def update_notes(self, *, force: bool = False) -> Outcome:
+    async def update_notes(self, *, force: bool = False, by_model: bool = False) -> Outcome:
         """Bring the notes up to date, after an update in flight; `force` also when they are.
 
-        However many ask meanwhile, one update answers them all. Never raises but for
-        cancellation.
+        A model writes them with `by_model`, or where one may work and they are forced. However
+        many ask meanwhile, one update answers them all. Never raises but for cancellation.
         """
         self._forced = self._forced or force
+        self._by_model = self._by_model or by_model
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._after_the_one_in_flight())
         return await asyncio.shield(self._next)
@@ -164,6 +168,7 @@ class MemorySession:
         `hear` gets each piece as it comes. Raises `EngineError` when there is no model.
         """
         self.observe()
+        await self._make_room()
         return await self._asks.ask(
             Question(question, ask_id, last),
             self.transcript,
@@ -178,12 +183,12 @@ class MemorySession:
         conversation = self.session_model.conversation(self.transcript, self.settings)
         return preview(conversation, self.session_model.chosen(self.settings))
 
-    def compact(self) -> dict[str, Any]:
+    async def compact(self) -> dict[str, Any]:
         """Compact the conversation now; return its tokens before and after, and if it helped."""
         self.observe()
         conversation = self.session_model.conversation(self.transcript, self.settings)
         before = conversation.tokens
-        done = self.session_model.compact(conversation)
+        done = await self.session_model.compact(conversation, self.settings, self._settled)
         return {"before": before, "after": conversation.tokens, "done": done}
 
     async def finish(self) -> None:
@@ -197,17 +202,17 @@ class MemorySession:
 
     def status(self) -> dict[str, Any]:
         """Return what the status page shows, as JSON values. Never raises."""
-        ran = self._ran
         return {
             "mode": self._mode(),
-            "gates": {"notes": self.gate().reason},
+            "gates": {"notes": self.gate().reason, "notes by a model": self.model_gate().reason},
             "running": self.running,
             "waiting": len(self._changed),
             "busy": self.transcript.busy,
             "entries": len(self.transcript.entries),
             "torn": self.transcript.torn,
             "services": {
-                "notes": {"success": ran.success, "failed": ran.failed, "error": ran.error}
+                "notes": self._ran.as_dict(),
+                "notes by a model": self._model_notes.ran.as_dict(),
             },
         }
 
@@ -215,22 +220,56 @@ class MemorySession:
         """Delete sessions past `Memory.keep_days`; return their ids. Raises `IpymemoryError`."""
         return expiry.expire(self.project, self.folder, self.settings.memory.keep_days, now)
 
+    @property
+    def _rest(self) -> float:
+        return self._clock() - self._rest_since
+
+    async def _make_room(self) -> None:
+        """Compact a conversation that is too long for another question."""
+        if (conversation := self._model_notes.conversation) is not None:
+            await self.session_model.make_room(conversation, self.settings, self._settled)
+
+    async def _settled(self) -> None:
+        """Wait for an update in flight, a while, unless it has been running long (S10)."""
+        until = self._clock() + session_notes.SETTLE_SECONDS
+        while self._lock.locked() and self._clock() < until:
+            if self._clock() - self._running_since > session_notes.LONG_SECONDS:
+                return
+            await asyncio.sleep(0.02)
+
     async def _after_the_one_in_flight(self) -> Outcome:
         async with self._lock:
             self._next = None
+            self._running_since = self._clock()
             forced, self._forced = self._forced, False
-            return await self._update(forced)
+            by_model, self._by_model = self._by_model, False
+            waiting = self.observe()
+            if not (forced or by_model) or self._model_notes.conversation is None:
+                return await self._update(forced, by_model=False)
+            if waiting:
+                # A model may have nothing to say, or no server; these notes are there in any case.
+                await self._update(False, by_model=False)
+            return await self._update(forced, by_model=True)
 
-    async def _update(self, forced: bool) -> Outcome:
+    async def _update(self, forced: bool, by_model: bool) -> Outcome:
         """Run one update. The one finisher: whatever happens, its state is right afterwards."""
         covered: list[str] = []
+        ran = self._ran
         try:
             self._follow()
+            context = self._context()
+            if by_model:
+                self._model_notes.look(self.transcript, self.settings)
+                context = self._of_a_model(context)
+            ran = self._model_notes.ran if context.conversation is not None else ran
+            at = context.conversation.at if context.conversation is not None else -1
             # What changes while the update runs is not covered by it, also when its id was.
             covered, self._changed = list(self._changed), {}
             outcome = await session_notes.update(
-                self._context(), tuple[Entry, ...](self.transcript.entries), covered, force=forced
+                context, tuple[Entry, ...](self.transcript.entries), covered, force=forced
             )
+            if context.conversation is not None and outcome.status == "done":
+                context.conversation.noted(at)
         except asyncio.CancelledError:
             self._changed = dict.fromkeys((*covered, *self._changed))
             raise
@@ -241,24 +280,11 @@ class MemorySession:
             outcome = Outcome("failed", error=str(error) if known else repr(error)[:500])
             self.bus.emit(Event("failed", session_notes.JOB, details=outcome.as_dict()))
         if outcome.status == "done":
-            self._succeed(outcome)
+            ran.well(outcome.refusals)
         else:
             self._changed = dict.fromkeys((*covered, *self._changed))
-            self._fail(outcome.error or outcome.status)
+            ran.badly(outcome.error or outcome.status)
         return outcome
-
-    def _succeed(self, outcome: Outcome) -> None:
-        ran = self._ran
-        ran.success, ran.failures, self._not_before = utc_now(), 0, 0.0
-        if outcome.refusals:
-            ran.failed, ran.error = utc_now(), f"an edit was refused: {outcome.refusals[0]}"
-
-    def _fail(self, error: str) -> None:
-        """Remember a failure, and when the next try may be."""
-        ran = self._ran
-        ran.failed, ran.error = utc_now(), error
-        self._not_before = self._clock() + min(FIRST_RETRY * 2.0**ran.failures, LAST_RETRY)
-        ran.failures += 1
 
     def _follow(self) -> None:
         """Read what is new in the transcript; raises `TranscriptError`."""
@@ -310,6 +336,16 @@ class MemorySession:
             cancelled=lambda: self.cancelled,
         )
 
+    def _of_a_model(self, context: session_notes.Context) -> session_notes.Context:
+        """Return `context` for a run of the model, unchanged where none may work."""
+        conversation = self._model_notes.conversation
+        if conversation is None:
+            return context
+        model = self.session_model.model(session_notes.JOB, conversation, self.settings)
+        return replace(
+            context, model=model, conversation=conversation, tools=self.session_model.tools
+        )
+
     def _remember(self) -> None:
         """Read back what an earlier worker of this session left on record."""
         self._through, self._notebook, self._covered_at = "", "", 0.0
@@ -329,7 +365,8 @@ class MemorySession:
                 self._remember_run(each)
 
     def _remember_run(self, run: Mapping[str, Any]) -> None:
-        time, ran = str(run.get("time", "")), self._ran
+        time = str(run.get("time", ""))
+        ran = self._model_notes.ran if run.get("engine") == session_notes.MODEL else self._ran
         if run.get("status") != "done":
             ran.failed, ran.error = time, str(run.get("error") or run.get("status"))
             return

@@ -9,20 +9,30 @@ It is compacted before it would be too long, from the session's notes and withou
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ipymemory import engines, markdown, sessions
+from ipymemory import engines, markdown, notes_base, prompts, sessions
 from ipymemory.config import Settings
 from ipymemory.context import Conversation
 from ipymemory.cost import Ledger
-from ipymemory.errors import IpymemoryError
+from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Reply, Request, Usage
 from ipymemory.places import Project, SessionFolder
+from ipymemory.tools import EditTool, Tool
 from ipymemory.transcript import Transcript
+
+SUMMARY = "summary"
+"""The job of summing up what there are no notes of, for the bill."""
+
+MOST_FAILURES = 3
+"""Compactions that fail in a row before no more are tried (behaviour S10)."""
+
+Settled = Callable[[], Awaitable[None]]
+"""Waits until no update of the notes is in flight, within bounds."""
 
 
 class SessionModel:
@@ -43,6 +53,11 @@ class SessionModel:
         self._model = AnthropicModel(Settings().engine, environment, self._spent)
         """One for the session: it keeps its connections, and what it found out of its server."""
         self._conversation: Conversation | None = None
+        self._failures = 0
+        edit = EditTool()
+        self.tools: Mapping[str, Tool] = {edit.spec.name: edit}
+        """What every request of the session names, in one order: a provider's cache goes by it.
+        What of it may be used, each job's fence says."""
 
     def chosen(self, settings: Settings) -> engines.Chosen:
         """Return the engine that may work now, and why it is not the one that was asked for."""
@@ -61,29 +76,83 @@ class SessionModel:
         self._model.limits = settings.engine
         return JobModel(self._model, job, conversation)
 
-    def compact(self, conversation: Conversation) -> bool:
-        """Put the notes in the place of older turns; notes without content count as none.
+    async def make_room(
+        self, conversation: Conversation, settings: Settings, settled: Settled
+    ) -> None:
+        """Compact a conversation that is past its limit. Never raises but for cancellation.
 
-        Returns whether that helped. Raises `IpymemoryError` when it cannot be kept on record.
+        After `MOST_FAILURES` in a row it is not tried again, and that is said.
         """
+        if conversation.tokens <= conversation.limit or self._failures >= MOST_FAILURES:
+            return
+        try:
+            await self.compact(conversation, settings, settled)
+        except IpymemoryError as error:
+            self._failures += 1
+            self._warn(f"The conversation could not be compacted: {error}")
+        else:
+            self._failures += 1 if conversation.tokens > conversation.limit else -self._failures
+        if self._failures >= MOST_FAILURES:
+            self._warn(
+                f"Compacting the conversation failed {MOST_FAILURES} times in a row and is not "
+                "tried again by itself. %memory compact tries it, %memory ask-reset begins anew."
+            )
+
+    async def compact(
+        self, conversation: Conversation, settings: Settings, settled: Settled
+    ) -> bool:
+        """Put the notes in the place of older turns; return whether that helped.
+
+        Where there are no notes, or what must be kept is still too much, and a model may work, it
+        is asked for a summary. `settled` waits for an update of the notes in flight. Raises
+        `IpymemoryError`.
+        """
+        await settled()
+        helped = self._from_notes(conversation)
+        if helped and conversation.tokens <= conversation.limit:
+            return True
+        pieces = conversation.to_sum_up()
+        too_long = conversation.tokens > conversation.limit
+        if not pieces or (helped and not too_long):
+            return helped
+        if self.chosen(settings).name != "anthropic":
+            return helped
+        model = self.model(SUMMARY, conversation, settings)
+        specs = tuple(each.spec for each in self.tools.values())
+        reply = await model.complete(conversation.fork(prompts.SUMMARY_PROMPT, tools=specs))
+        if not reply.text.strip():
+            raise EngineError("The model was asked for a summary and answered without a word.")
+        conversation.sum_up(pieces, reply.text)
+        self._failures = 0
+        return True
+
+    def _from_notes(self, conversation: Conversation) -> bool:
+        """Compact without a model call; notes without content count as none."""
         try:
             notes = self._folder.notes.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             return False
         if not any(each.body.strip() for each in markdown.sections(notes)):
             return False
-        return conversation.compact(notes, sessions.read(self._folder).notes_through)
+        by_model = notes_base.read(self._folder).by_model
+        # Of what a model has not covered yet, its notes hold hardly more than that it ran.
+        through = (
+            sessions.read(self._folder).notes_through if by_model is None else by_model.through
+        )
+        return conversation.compact(notes, through)
 
     async def close(self) -> None:
         """Close the connections to the model."""
         await self._model.close()
 
     def _spent(self, request: Request, model: str, usage: Usage) -> None:
-        job = request.job
         try:
-            self.ledger.record(job, self._model.host, model, usage, self._folder.id)
+            self.ledger.record(request.job, self._model.host, model, usage, self._folder.id)
         except IpymemoryError as error:
-            self._bus.emit(Event("warning", job, details={"text": str(error)}))
+            self._warn(str(error))
+
+    def _warn(self, text: str) -> None:
+        self._bus.emit(Event("warning", SUMMARY, details={"text": text}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ class Worker:
         if name == "preview":
             return session.preview()
         if name == "compact":
-            return session.compact()
+            return await session.compact()
         if name == "update_notes":
             outcome = await session.update_notes(force=bool(arguments.get("force")))
             if outcome.status != "done":

@@ -26,7 +26,7 @@ FLOORS = {
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside memory_files recall consent messages_api prices",
-    2: "agent context cost",
+    2: "agent context cost notes_base notes_checks",
     3: "jobs",
     4: "session worker engines",
     5: (
@@ -63,6 +63,8 @@ PARTS = {
     "assistant": "prompts",
     "asks": "session",
     "session_model": "session",
+    "model_notes": "session",
+    "ran": "session",
     "streamed": "asking",
     "restarts": "client",
     "host": "extension",

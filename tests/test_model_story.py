@@ -83,7 +83,7 @@ def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
     assert "step_59" in json.dumps(after)
 
     told = shown(kernel, "%memory cost")
-    assert "4 calls" in told and "tokens in" in told
+    assert "4 calls" in told and "session_notes" in told and "tokens in" in told
     # What was asked and answered is on record, and no cell.
     lines = kernel.lines()
     assert [each["type"] for each in lines if each["type"].startswith("ask")] == [

@@ -18,7 +18,8 @@ from ipymemory.events import Bus, Event
 from ipymemory.extractive import ExtractiveModel
 from ipymemory.history import History
 from ipymemory.models import Reply, Request
-from ipymemory.session import FIRST_RETRY, LAST_RETRY, MemorySession
+from ipymemory.ran import FIRST_RETRY, LAST_RETRY
+from ipymemory.session import MemorySession
 
 
 class Clock:

@@ -20,14 +20,13 @@ from typing import Any
 
 import pytest
 
-from ipymemory import markdown, prompts, sessions
+from ipymemory import markdown, notes_base, prompts, sessions
 from ipymemory.agent import Outcome
 from ipymemory.config import Settings
 from ipymemory.events import Bus, Event
 from ipymemory.extractive.engine import ExtractiveModel
-from ipymemory.extractive.material import NotesMaterial
+from ipymemory.extractive.material import ByModel, NotesMaterial
 from ipymemory.history import History
-from ipymemory.jobs import session_notes
 from ipymemory.jobs.session_notes import JOB, Context, gate, update
 from ipymemory.models import Reply, Request
 from ipymemory.places import Project, SessionFolder
@@ -631,11 +630,13 @@ def test_a_model_without_a_base_leaves_none(place: Place) -> None:
     assert not place.folder.notes_base.exists()
 
 
-def test_the_base_line_and_its_pattern_agree() -> None:
-    line = session_notes._BASE_LINE.format("0193abc")
-    match = session_notes._BASE_RUN.match(line)
-    assert match is not None
-    assert match[1] == "0193abc"
+def test_the_base_line_and_its_pattern_agree(place: Place) -> None:
+    for by_model in (None, ByModel("0193abb", "0193aaa", 12), ByModel("0193abb", "", 0)):
+        base = notes_base.Base("# A\n_b_\ntext\n", "0193abc", by_model)
+        notes_base.write(place.folder, base)
+        assert notes_base.read(place.folder) == base
+    place.folder.notes_base.write_bytes(b"# A\n")
+    assert notes_base.read(place.folder) == notes_base.Base()
 
 
 # The engine that is built in

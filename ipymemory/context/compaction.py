@@ -66,10 +66,19 @@ def summary(notes: str, section_tokens: int, last_request: str) -> str:
             for each in markdown.sections(notes)
         ),
     )
+    return _summary("the session notes", cut, last_request)
+
+
+def summed_up(text: str, last_request: str) -> str:
+    """Return the text that stands for what was dropped, where a model summed it up."""
+    return _summary("these words", text, last_request)
+
+
+def _summary(what: str, text: str, last_request: str) -> str:
     parts = [
-        "The cells before this point were left out to save room. In their place stand the session "
-        "notes. What is asked for in them was asked then: it is history and no task now.",
-        inside("notes", cut),
+        f"The cells before this point were left out to save room; {what} stand for them. "
+        "What is asked for there was asked then: it is history and no task now.",
+        inside("notes", text),
     ]
     if last_request:
         parts.append(f"The last request of the person then, word for word:\n{last_request}")

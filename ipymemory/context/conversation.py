@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipymemory import assistant
+from ipymemory import assistant, gates
 from ipymemory.config import Settings
 from ipymemory.context import compaction, records
 from ipymemory.context.compaction import Limits, Piece, size_of
@@ -57,6 +57,7 @@ class Conversation:
         found = records.read(folder)
         self._answers = dict(found.answers)
         self._compaction = found.compaction
+        self._noted = found.noted
 
     def follow(self, steps: Sequence[Step]) -> None:
         """Take in what is new of the steps of a transcript; another list is another transcript."""
@@ -123,10 +124,13 @@ class Conversation:
     @property
     def tokens(self) -> int:
         """The tokens of what would be sent now, without a question."""
+        return round(self._size * self.factor)
+
+    @property
+    def _size(self) -> int:
+        """The same before it is corrected: a correction is no growth."""
         size = tokens(assistant.SYSTEM) + sum(each.size for each in self._pieces)
-        if self._compaction is not None:
-            size += tokens(self._compaction.summary)
-        return round(size * self.factor)
+        return size + (tokens(self._compaction.summary) if self._compaction is not None else 0)
 
     @property
     def limit(self) -> int:
@@ -134,6 +138,34 @@ class Conversation:
         notes = self.settings.session_notes
         least = min(notes.context_tokens, notes.context_tokens_unmetered)
         return notes.context_tokens if self.corrected else least
+
+    def standing(self) -> gates.Context:
+        """Return how the conversation stands since a model last brought the notes up to date."""
+        noted = self._noted
+        at, before = (noted.at, noted.tokens) if noted is not None else (-1, 0)
+        new = (each for each in self._pieces if each.at > at)
+        calls = sum(each.cell + sum(len(one.calls) for one in each.messages) for each in new)
+        grown = round(max(0, self._size - before) * self.factor)
+        return gates.Context(self.tokens, grown, calls, noted is not None)
+
+    @property
+    def answered_in_words(self) -> bool:
+        """Whether the newest of it is an answer that used no tool (behaviour, "idle")."""
+        last = self._pieces[-1].messages if self._pieces else ()
+        return bool(last) and last[-1] is not _HEARD and not any(each.calls for each in last)
+
+    def noted(self, at: int) -> None:
+        """Keep that a model brought the notes up to date with all up to `at`.
+
+        Raises `IpymemoryError` when it cannot be kept on record.
+        """
+        self._noted = records.Noted(at, self._size)
+        records.append_noted(self._folder, self._noted)
+
+    @property
+    def at(self) -> int:
+        """How far the conversation goes, as a place in the transcript in bytes."""
+        return self._pieces[-1].at if self._pieces else -1
 
     def metered(self, request: Request, usage: Usage) -> None:
         """Correct the meter by what a model really counted of `request`."""
@@ -158,11 +190,35 @@ class Conversation:
         if not notes.strip() or first == 0:
             return False
         text = compaction.summary(notes, limits.section_tokens, self._last_request())
-        made = records.Compaction(text, self._pieces[first - 1].at)
+        self._drop(first, text)
+        return True
+
+    def to_sum_up(self) -> int:
+        """Return how many pieces a summary by a model may stand for: all but the newest tokens."""
+        size, first = 0, len(self._pieces)
+        while (
+            first and size + self._pieces[first - 1].size <= self.settings.session_notes.kept_tokens
+        ):
+            first -= 1
+            size += self._pieces[first].size
+        return first
+
+    def sum_up(self, pieces: int, text: str) -> None:
+        """Put `text`, a model's summary of all there is, in the place of the first `pieces`.
+
+        Raises `IpymemoryError` when it cannot be kept on record.
+        """
+        self._drop(pieces, compaction.summed_up(text, self._last_request()))
+
+    def _drop(self, first: int, summary: str) -> None:
+        made = records.Compaction(summary, self._pieces[first - 1].at)
         records.append_compaction(self._folder, made)
         self._compaction, self._before = made, None
         del self._pieces[:first]
-        return True
+        # What is new for the notes is counted from the size that is left.
+        noted = records.Noted(self._noted.at if self._noted is not None else -1, self._size)
+        records.append_noted(self._folder, noted)
+        self._noted = noted
 
     def parts(self) -> list[Part]:
         """Return what would be sent, in order, for a person to read."""

@@ -28,12 +28,24 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """How far the notes of a model went: to `at`, a place in the transcript in bytes.
+
+    `tokens` is the size of the conversation then, or after a compaction since, not corrected.
+    """
+
+    at: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What was kept of a session's conversation."""
 
     answers: Mapping[str, tuple[Message, ...]]
     """The exchange of each ask by the ask's id."""
     compaction: Compaction | None
+    noted: Noted | None = None
 
 
 def append_messages(folder: SessionFolder, ask: str, messages: Sequence[Message]) -> None:
@@ -49,12 +61,21 @@ def append_compaction(folder: SessionFolder, compaction: Compaction) -> None:
     lines.append(folder.worker_log, {"type": "compaction", "time": utc_now(), **told})
 
 
+def append_noted(folder: SessionFolder, noted: Noted) -> None:
+    """Keep how far the notes went; raises `IpymemoryError` when it cannot be kept."""
+    told = {"at": noted.at, "tokens": noted.tokens}
+    lines.append(folder.worker_log, {"type": "noted", "time": utc_now(), **told})
+
+
 def read(folder: SessionFolder) -> Kept:
     """Return what was kept; raises `PlaceError` when it cannot be read."""
     told, _ = lines.read(folder.worker_log)
     answers: dict[str, tuple[Message, ...]] = {}
-    compaction = None
+    compaction = noted = None
     for each in told:
+        if each.get("type") == "noted":
+            numbers = (each.get("at"), each.get("tokens"))
+            noted = Noted(*(number if isinstance(number, int) else 0 for number in numbers))
         if each.get("type") == "compaction":
             place = each.get("kept_from")
             kept_from = place if isinstance(place, int) else 0
@@ -63,7 +84,7 @@ def read(folder: SessionFolder) -> Kept:
         if message is not None:
             ask = str(each.get("ask", ""))
             answers[ask] = (*answers.get(ask, ()), message)
-    return Kept(answers, compaction)
+    return Kept(answers, compaction, noted)
 
 
 def as_kept(message: Message) -> Message:

@@ -6,13 +6,18 @@ answers to those come back. It costs nothing, reads no network and no file, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ipymemory import markdown
 from ipymemory.errors import EngineError
 from ipymemory.extractive.fitting import write_notes
-from ipymemory.extractive.material import NotesMaterial
-from ipymemory.extractive.merging import by_hand, merge
+from ipymemory.extractive.material import ByModel, NotesMaterial
+from ipymemory.extractive.merging import blocks, by_hand, merge
+from ipymemory.extractive.sections import name_of
 from ipymemory.models import Reply, Request
-from ipymemory.turns import ToolCall
+from ipymemory.turns import Entry, ToolCall
+
+_STATE, _LOG = name_of("Current State"), name_of("Worklog")
 
 
 class ExtractiveModel:
@@ -50,16 +55,48 @@ class ExtractiveModel:
             # Without a base nobody knows who wrote what, so no room is kept for a person's lines.
             known = any(each.body.strip() for each in markdown.sections(material.base))
             own = by_hand(material.base, material.notes) if known else {}
-            pure = write_notes(
-                material.entries,
-                material.notebook,
-                skeleton(material.notes),
-                section_tokens=material.section_tokens,
-                total_tokens=material.total_tokens,
-                taken=own,
-            )
+            pure = _written(material, material.entries, own)
+            if material.by_model is not None:
+                pure = refreshed(material, material.by_model, pure, own)
             self._last = (material, pure, merge(material.base, material.notes, pure))
         return self._last[1], self._last[2]
+
+
+def _written(material: NotesMaterial, entries: Sequence[Entry], taken: dict[str, int]) -> str:
+    return write_notes(
+        entries,
+        material.notebook,
+        skeleton(material.notes),
+        section_tokens=material.section_tokens,
+        total_tokens=material.total_tokens,
+        taken=taken,
+    )
+
+
+def refreshed(material: NotesMaterial, by: ByModel, new: str, own: dict[str, int]) -> str:
+    """Return the base with what a model leaves to this engine: Current State and newer steps.
+
+    `new` is what this engine would write alone; the log's own lines of a model stay, with a line
+    below them for each step since (behaviour S9).
+    """
+    kept = {name_of(each.name): each.body for each in markdown.sections(material.base)}
+    log = blocks(kept.get(_LOG, ""))[: by.log]
+    taken = own.get(_LOG, 0) + sum(len(each.encode("utf-8", "replace")) + 1 for each in log)
+    later = [each for each in material.entries if each.id > by.through]
+    since = _written(material, later, {**own, _LOG: taken})
+    found = []
+    for each in markdown.sections(new):
+        name = name_of(each.name)
+        body = kept.get(name, "\n")
+        if name == _STATE:
+            body = each.body
+        elif name == _LOG:
+            one = next(s.body for s in markdown.sections(since) if name_of(s.name) == _LOG)
+            lines = [*log, *blocks(one)]
+            end = "\n\n" if body.endswith("\n\n") else "\n"
+            body = "\n" + "\n".join(lines) + end if lines else "\n"
+        found.append(markdown.Section(each.name, each.header, each.italic, body))
+    return markdown.join(markdown.preamble(new), found)
 
 
 def skeleton(notes: str) -> str:

@@ -15,6 +15,18 @@ from ipymemory.turns import Entry
 
 
 @dataclass(frozen=True, slots=True)
+class ByModel:
+    """What of the notes is a model's: all but Current State and the newer lines of the Worklog.
+
+    `through` is the last entry that its run covers, `log` how many lines of the Worklog are its.
+    """
+
+    run: str
+    through: str
+    log: int
+
+
+@dataclass(frozen=True, slots=True)
 class NotesMaterial:
     """What the engine needs for one update of the notes.
 
@@ -30,6 +42,7 @@ class NotesMaterial:
     path: str
     section_tokens: int = 2000
     total_tokens: int = 12_000
+    by_model: ByModel | None = None
 
 
 @dataclass(frozen=True, slots=True)

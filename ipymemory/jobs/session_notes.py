@@ -3,43 +3,55 @@
 The fence: Edit on exactly ``notes.md``, at most `rounds` rounds and `minutes` minutes. The file
 is made from the template the first time it is needed, and again after a person deleted it.
 
-``notes.base.md`` is the text that the extractive engine wrote, without what a person changed:
-the difference between it and ``notes.md`` is the person's. Its first line names the run it
-belongs to. When that is not the run whose notes stand, because a person undid it or a process
-was killed before the base was written, the base is worked out again from the turns.
+A model works in a fork of the session's conversation, and what it writes is checked by code
+(`notes_checks`). Once it has written, the extractive engine touches only Current State and Worklog.
+
+What a person changed is told from the base (`notes_base`). When that does not belong to the run
+whose notes stand, because a person undid it or a process was killed before it was written, it is
+worked out again: from the turns, or, where a model wrote, from what its run left.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ipymemory import gates, lines, markdown, prompts, sessions
+from ipymemory import gates, lines, markdown, notes_base, notes_checks, prompts, sessions
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.beside import with_text
 from ipymemory.config import Settings
+from ipymemory.context import Conversation
 from ipymemory.errors import FormatError, IpymemoryError
 from ipymemory.events import Bus, Event
-from ipymemory.extractive.material import NotesMaterial
-from ipymemory.files import make_folder, read_json, write_atomic
+from ipymemory.extractive.material import ByModel, NotesMaterial
+from ipymemory.files import make_folder, read_json
 from ipymemory.held import Held, resolved
-from ipymemory.history import History
+from ipymemory.history import History, RunEntry
 from ipymemory.models import Model, Request
+from ipymemory.notes_base import Base
 from ipymemory.permissions import OnlyFile
 from ipymemory.places import Project, SessionFolder
-from ipymemory.tools import MOST_BYTES, EditTool, carriage_returns, notes_guard
+from ipymemory.redaction import mask
+from ipymemory.tools import MOST_BYTES, EditTool, Tool, carriage_returns, notes_guard
 from ipymemory.turns import Entry, Message, new_id, utc_now
 
 log = logging.getLogger(__name__)
 
 JOB = "session_notes"
 
-_BASE_LINE = "<!-- ipymemory: what the engine wrote in run {}; not for editing -->\n"
-_BASE_RUN = re.compile(r"<!-- ipymemory: what the engine wrote in run (\w*);.*-->\n")
+SETTLE_SECONDS = 15.0
+"""Longest wait of a compaction for an update in flight (behaviour S10) ..."""
+LONG_SECONDS = 60.0
+"""... and how long that may have been running to be waited for at all."""
+
+MODEL = "anthropic"
+"""The engine that writes notes in its own words, so that they cannot be worked out anew."""
+
+_END = re.compile(r"<(?=/?\s*notes\b)", re.IGNORECASE)
 
 
 @runtime_checkable
@@ -65,6 +77,10 @@ class Context:
     cells: tuple[Entry, ...] = ()
     """The cells of the notebook file: where its text stands, which no kernel is told of."""
     cancelled: Callable[[], bool] = lambda: False
+    conversation: Conversation | None = None
+    """Where a model writes: what it is a fork of."""
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The conversation's tools, which a fork repeats; all but Edit are refused."""
 
 
 def gate(settings: Settings, *, changed: int, rest_seconds: float, busy: bool) -> gates.Gate:
@@ -94,7 +110,7 @@ async def update(
         left_out = context.history.undone_turns(JOB, context.folder.id)
         kept = tuple(each for each in entries if each.id not in left_out)
         fresh = {each for each in changed if each not in left_out}
-        if not fresh and not force:
+        if not fresh and not force and context.conversation is None:
             return Outcome("done")
         update = _Update(context, kept, fresh)
     except IpymemoryError as error:
@@ -119,6 +135,8 @@ class _Update:
         self.notes = self.read()
         self.standing = context.history.standing(self.path)
         self.base = self.template
+        self.stored = notes_base.read(context.folder)
+        self.by_model = self.find_model()
         self.base, self.through = self.find_base()
         # One object for the request and for the base: an engine works it out once.
         self.material = self.material_of(entries)
@@ -130,21 +148,14 @@ class _Update:
         sizes = prompts.oversized(
             self.notes, section_tokens=limits.section_tokens, total_tokens=limits.total_tokens
         )
-        prompt = prompts.notes_prompt(
-            context.config_folder,
-            notes=self.notes,
-            path=str(self.path),
-            sizes=sizes,
-            warn=self.warn,
-        )
-        tool = EditTool(notes_guard(limits.section_tokens, limits.total_tokens))
+        request, edit = self.request(sizes)
         count = len(self.turns)
         reason = ("asked for, " if force else "") + ("1 turn" if count == 1 else f"{count:,} turns")
         run = context.history.begin(JOB, context.model.name, reason, self.turns, context.folder.id)
         outcome = await run_agent(
             context.model,
-            Request("", (Message("user", prompt),), (tool.spec,), self.material),
-            {tool.spec.name: tool},
+            request,
+            {**context.tools, edit.spec.name: edit},
             OnlyFile(self.path),
             run,
             context.bus,
@@ -158,6 +169,26 @@ class _Update:
             except Exception:  # the notes are written; the next update works the base out anew
                 log.exception("the base of %s was not written", self.path)
         return outcome
+
+    def request(self, sizes: str) -> tuple[Request, EditTool]:
+        """Return what the engine is asked, and the tool it may edit the notes with."""
+        context, limits = self.context, self.context.settings.session_notes
+        guard = notes_guard(limits.section_tokens, limits.total_tokens)
+        conversation = context.conversation
+        prompt = prompts.notes_prompt(
+            context.config_folder,
+            notes=self.notes if conversation is None else shown(self.notes),
+            # A model need not know the folders of this machine.
+            path=str(self.path) if conversation is None else self.path.name,
+            sizes=sizes,
+            warn=self.warn,
+        )
+        if conversation is None:
+            edit = EditTool(guard)
+            messages = (Message("user", prompt),)
+            return Request("", messages, (edit.spec,), self.material), edit
+        by_hand = notes_base.by_hand(self.base, self.notes)
+        return conversation.fork(prompt), EditTool(notes_checks.guard(by_hand, guard))
 
     def warn(self, text: str) -> None:
         """Tell of a file of the user's that was passed over."""
@@ -201,22 +232,35 @@ class _Update:
             path=str(self.path),
             section_tokens=limits.section_tokens,
             total_tokens=limits.total_tokens,
+            by_model=self.by_model,
         )
+
+    def find_model(self) -> ByModel | None:
+        """Return what of the notes is a model's: of its newest run that a person let stand."""
+        history, by = self.context.history, self.stored.by_model
+        run = history.last_by(MODEL, self.path)
+        if run is None or (by is not None and by.run == run.id):
+            return by if by is not None and not history.is_undone(by.run) else None
+        left = history.left_by(run, self.path)
+        log = notes_base.log_lines(left or self.stored.text or self.notes)
+        return ByModel(run.id, max(run.turns, default=self.covered()), log)
 
     def find_base(self) -> tuple[str, str]:
         """Return the base of the notes as they stand, and the last entry they cover."""
         standing = self.standing
         if self.notes == self.template or (standing is None and self.knows()):
             return self.template, ""
-        stored_run, stored = self.stored()
+        stored_run, stored = self.stored.run, self.stored.text
         if standing is None:
             through = self.covered()
             return (stored or self.pure(through) or self.notes), through
         through = max(standing.turns, default=self.covered())
         if stored and stored_run == standing.id:
             return stored, through
-        pure = self.pure(through)
         before = self.context.history.held_before(standing, self.path)
+        if standing.engine == MODEL:
+            return self.left_by_model(standing, before), through
+        pure = self.pure(through)
         if not pure:
             return stored or self.notes, through
         found = before.decode("utf-8", "replace") if before is not None else None
@@ -225,7 +269,7 @@ class _Update:
         if old and found is not None and (not stored or stored_run < standing.id):
             # Killed after its edits, perhaps half-way through them: what it had not reached yet
             # still is what the run before it left.
-            return _landed(old, pure, found, self.notes), through
+            return notes_base.landed(old, pure, found, self.notes), through
         return pure, through
 
     def knows(self) -> bool:
@@ -236,14 +280,13 @@ class _Update:
         """Return the last entry the session's record says the notes cover, or nothing."""
         return str((read_json(self.context.folder.record) or {}).get("notes_through") or "")
 
-    def stored(self) -> tuple[str, str]:
-        """Return the run and the text of ``notes.base.md``; empty when it is of no use."""
-        try:
-            text = self.context.folder.notes_base.read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            return "", ""
-        match = _BASE_RUN.match(text)
-        return (match[1], text[match.end() :]) if match else ("", "")
+    def left_by_model(self, standing: RunEntry, before: bytes | None) -> str:
+        """Return the base of notes that a model wrote and whose base was not written."""
+        left = self.context.history.left_by(standing, self.path) or self.notes
+        if before is None or not self.stored.text or self.stored.run >= standing.id:
+            return left
+        by_hand = notes_base.by_hand(self.stored.text, before.decode("utf-8", "replace"))
+        return notes_base.without(left, by_hand)
 
     def pure(self, through: str) -> str:
         """Return what the engine alone makes of the entries up to `through`, or nothing."""
@@ -254,44 +297,44 @@ class _Update:
 
     def write_base(self, outcome: Outcome) -> None:
         """Write the base that belongs to the notes as they are now."""
-        model = self.context.model
-        if not isinstance(model, _Writes):
-            return
-        base = model.written(self.material)
-        if outcome.status != "done" or outcome.refused:
-            with Held(self.path) as held:
-                after = (held.read(MOST_BYTES) or b"").decode("utf-8", "replace")
-            if carriage_returns(after):
-                after = after.replace("\r\n", "\n")
-            base = _landed(self.base, base, self.notes, after)
         standing = self.standing.id if self.standing is not None else ""
         run = outcome.run if outcome.wrote else standing
-        text = _BASE_LINE.format(run) + base
-        path = self.context.folder.notes_base
-        if not path.is_file() or path.read_bytes() != text.encode():
-            write_atomic(path, text.encode())
+        base = self.model_base(outcome) or self.engine_base(outcome)
+        if base is not None:
+            notes_base.write(self.context.folder, replace(base, run=run))
+
+    def model_base(self, outcome: Outcome) -> Base | None:
+        """Return the base after a model's run: its notes without the lines of a person."""
+        if self.context.conversation is None:
+            return None
+        by_hand = notes_base.by_hand(self.base, self.notes)
+        text = notes_base.without(self.after(), by_hand)
+        by = self.by_model
+        if outcome.wrote and outcome.status == "done":
+            through = max((each.id for each in self.entries), default="")
+            by = ByModel(outcome.run, through, notes_base.log_lines(text))
+        return Base(text, by_model=by)
+
+    def engine_base(self, outcome: Outcome) -> Base | None:
+        """Return the base after a run of an engine whose own text is known."""
+        model = self.context.model
+        if not isinstance(model, _Writes):
+            return None
+        base = model.written(self.material)
+        if outcome.status != "done" or outcome.refused:
+            base = notes_base.landed(self.base, base, self.notes, self.after())
+        return Base(base, by_model=self.by_model)
+
+    def after(self) -> str:
+        """Return the notes as they are now, with plain line feeds."""
+        with Held(self.path) as held:
+            text = (held.read(MOST_BYTES) or b"").decode("utf-8", "replace")
+        return text.replace("\r\n", "\n") if carriage_returns(text) else text
 
 
-def _landed(old: str, new: str, before: str, after: str) -> str:
-    """Return `new`, but with `old`'s section wherever an edit of the notes did not land.
-
-    `old` and `new` are bases; `before` and `after` the notes around the run.
-    """
-    was, had = _by_name(old), _by_name(before)
-    now = _by_name(after)
-    return markdown.join(
-        markdown.preamble(new),
-        (
-            was[each.name]
-            if each.name in was and had.get(each.name) == now.get(each.name)
-            else each
-            for each in markdown.sections(new)
-        ),
-    )
-
-
-def _by_name(text: str) -> dict[str, markdown.Section]:
-    return {each.name: each for each in markdown.sections(text)}
+def shown(notes: str) -> str:
+    """Return the notes as a model sees them: masked, and unable to end where they stand."""
+    return _END.sub("‹", mask(notes))
 
 
 def _failed(context: Context, error: str) -> Outcome:
