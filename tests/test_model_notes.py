@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from model_server import Fault, ModelServer, tool
+from note_writer import Writer, asked_notes
 from recorded import Recorded
 
 from ipymemory import consent, gates, markdown, notes_base, prompts
@@ -33,43 +34,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def asked_notes(body: dict[str, Any]) -> str:
-    """Return the notes that a request shows, nothing where it is none for notes."""
-    content = body["messages"][-1]["content"]
-    text = content if isinstance(content, str) else str(content[0].get("text", ""))
-    if "Bring the session notes up to date" not in text:
-        return ""
-    return text.partition("<notes>\n")[2].partition("\n</notes>")[0]
-
-
-class Writer:
-    """A model that writes lines into sections: ``{section: lines}``, in one round of calls."""
-
-    def __init__(self, **edits: str) -> None:
-        self.edits: dict[str, str] = {k.replace("_", " "): v for k, v in edits.items()}
-        self.seen: list[str] = []
-        self.told: list[str] = []
-        self.path = "notes.md"
-
-    def __call__(self, body: dict[str, Any], number: int) -> Any:
-        notes = asked_notes(body)
-        if not notes:
-            content = body["messages"][-1]["content"]
-            if isinstance(content, list):
-                self.told += [e["content"] for e in content if e["type"] == "tool_result"]
-            return "Done."
-        self.seen.append(notes)
-        calls = []
-        for name, text in self.edits.items():
-            found = markdown.section(notes + "\n", name)
-            assert found is not None, name
-            old = f"{found.header}\n{found.italic}\n{found.body}".rstrip("\n")
-            new = f"{found.header}\n{found.italic}\n\n{text}"
-            call = {"path": self.path, "old_string": old, "new_string": new}
-            calls.append(tool("Edit", call, f"call_{len(calls)}"))
-        return calls or "Nothing new."
 
 
 @pytest.fixture
@@ -581,6 +545,28 @@ def test_what_a_models_notes_do_not_cover_is_kept(
     parts = session.preview()["parts"]
     assert [each["name"] for each in parts] == ["instructions", "notes of what was before", "cell"]
     assert "day-first" in parts[1]["text"] and "uncovered = 1" in parts[2]["text"]
+
+
+@pytest.mark.spec("S12")
+def test_a_model_that_looked_and_had_nothing_to_add_covers_the_turns_too(
+    recorded: Recorded, opened: Open, clock: Clock, server: ModelServer
+) -> None:
+    server.brain = writer = Writer(Learnings="- Dates are day-first [2].")
+    session = opened()
+    fill(recorded, 6)
+    rest(session, clock)
+    first = notes_base.read(recorded.folder).by_model
+    writer.edits = {}
+    fill(recorded, 6)
+    rest(session, clock)
+    second = notes_base.read(recorded.folder).by_model
+    assert first is not None and second is not None
+    assert second.run == first.run and second.through > first.through
+    writer.path = "somewhere.md"
+    writer.edits = {"Learnings": "- x"}
+    fill(recorded, 6)
+    rest(session, clock)
+    assert notes_base.read(recorded.folder).by_model == second, "what was refused is not covered"
 
 
 @pytest.mark.spec("S10")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from kernels import Kernel, eventually, texts
 from model_server import Fault, ModelServer, tool
+from note_writer import Writer, asked_notes
 
 pytestmark = pytest.mark.kernel
 
@@ -90,6 +92,57 @@ def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
         *("ask", "ask_end") * 4,
     ]
     assert not [each for each in kernel.cells() if "%ask" in each["source"]]
+
+
+@pytest.mark.spec("S3", "S5", "S10", "S12")
+def test_notes_by_the_gates_and_a_compaction_by_itself(kernel: Kernel, server: ModelServer) -> None:
+    """Sixty cells: notes when the conversation has grown, and room made for a question."""
+    server.brain = writer = Writer(Key_results="- Step 7 gave 5.117 [8], of {n}.")
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    for setting in ("first_tokens = 4000", "update_tokens = 2000", "kept_tokens = 1000"):
+        kernel.run(f"%config SessionNotes.{setting}")
+    for setting in ("context_tokens", "context_tokens_unmetered"):
+        kernel.run(f"%config SessionNotes.{setting} = 9000")
+    kernel.run("step = -1")
+    assert "still the built-in engine's notes" in shown(kernel, "%memory notes")
+    told: list[int] = []
+    for number in range(60):
+        kernel.run(f"step = {number}\nprint('result of {number}:', step * 0.731, 'x' * 500)")
+        if number % 5 == 4:
+            # The worker hears of all of it, and has done what was due.
+            eventually(lambda: _rests(kernel), "the notes")
+            told.append(len(writer.seen))
+    sizes = [_size(each) for each in server.requests if asked_notes(each)]
+    assert sizes[0] >= 4000 and all(b - a >= 2000 for a, b in pairwise(sizes)), sizes
+    assert told == sorted(told) and told[2] == 0 and told[-1] == len(sizes) >= 3, told
+    # An update covers what is there, so none comes later than five cells after it was due.
+    assert all(b - a < 2000 + 6 * 300 for a, b in pairwise(sizes)), sizes
+    assert "5.117" in kernel.notes()
+    assert "still the built-in engine's notes" not in shown(kernel, "%memory notes")
+
+    before = len(server.requests)
+    assert "Done." in shown(kernel, "%ask What did step 7 give?")
+    assert len(server.requests) == before + 1, "making room asked no model"
+    sent = server.requests[-1]["messages"]
+    assert "5.117" in sent[0]["content"][0]["text"] and "step = 59" in json.dumps(sent)
+    assert "step = 3\\n" not in json.dumps(sent) and _size(server.requests[-1]) < 9000
+    cost = shown(kernel, "%memory cost")
+    assert "session_notes" in cost and "ask" in cost
+    assert not server.refusals
+
+
+def _rests(kernel: Kernel) -> bool:
+    gates = json.loads(kernel.run("%memory status --json", timeout=60).text)["gates"]
+    return (
+        gates["notes"] == "the notes cover every turn" and " of 2,000 " in gates["notes by a model"]
+    ) or " of 4,000 " in gates["notes by a model"]
+
+
+def _size(body: dict[str, Any]) -> int:
+    """Return the tokens of a request's conversation, without its last message."""
+    texts = (each["text"] for message in body["messages"][:-1] for each in message["content"])
+    return sum(len(each.encode()) for each in texts) // 3
 
 
 @pytest.mark.spec("E12")

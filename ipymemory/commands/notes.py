@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
-from ipymemory import markdown, prompts, sessions
+from ipymemory import engines, markdown, notes_base, prompts, sessions
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
@@ -42,7 +43,27 @@ def _notes(place: Place, arguments: Arguments) -> Page:
             f"The notes at {folder.notes} cannot be read ({error}). See what is there, or move "
             "the file away; new notes are written from the transcript."
         ) from error
-    return _page(text, str(folder.notes), section)
+    page = _page(text, str(folder.notes), section)
+    engine = _engine(place, folder)
+    return replace(
+        page,
+        data={**page.data, "engine": engine},
+        warnings=(_NOT_YET.format(place.prefix),) if engine == "extractive, for now" else (),
+    )
+
+
+_NOT_YET = (
+    "A model is set up, and these are still the built-in engine's notes: the model writes them "
+    "once there is enough to read. {0}status says how much, {0}notes --now has it write now."
+)
+
+
+def _engine(place: Place, folder: SessionFolder) -> str:
+    """Return who wrote the notes: ``anthropic``, ``extractive``, or that for now (S3)."""
+    if notes_base.read(folder).by_model is not None:
+        return "anthropic"
+    chosen = engines.choose(place.project, place.settings, os.environ).name
+    return "extractive, for now" if chosen == "anthropic" else "extractive"
 
 
 def _update(place: Place, folder: SessionFolder | None) -> None:

@@ -48,8 +48,8 @@ def _engine(place: Place) -> dict[str, str]:
     told = "extractive: built in, no model, no network"
     if found.name == "anthropic":
         told = (
-            f"%%ask by {place.settings.engine.model} at {engines.where(found.host)}; the notes by "
-            "the built-in extractive engine"
+            f"%%ask, and the notes of a longer session, by {place.settings.engine.model} at "
+            f"{engines.where(found.host)}"
         )
     elif found.reason:
         told += f". {found.reason}"
@@ -133,6 +133,8 @@ def _services(folder: SessionFolder | None) -> dict[str, dict[str, str]]:
         if each.get("type") != "run":
             continue
         name = {"session_notes": "notes"}.get(str(each.get("job")), str(each.get("job")))
+        if name == "notes" and each.get("engine") == "anthropic":
+            name = "notes by a model"
         service = services.setdefault(name, {"success": "", "failed": "", "error": ""})
         when = _when(str(each.get("time", "")))
         if each.get("status") == "done":

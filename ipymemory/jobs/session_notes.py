@@ -309,10 +309,12 @@ class _Update:
             return None
         by_hand = notes_base.by_hand(self.base, self.notes)
         text = notes_base.without(self.after(), by_hand)
-        by = self.by_model
+        by, through = self.by_model, max((each.id for each in self.entries), default="")
         if outcome.wrote and outcome.status == "done":
-            through = max((each.id for each in self.entries), default="")
             by = ByModel(outcome.run, through, notes_base.log_lines(text))
+        elif by is not None and outcome.status == "done" and not outcome.refused:
+            # It looked, and there was nothing to add.
+            by = replace(by, through=through)
         return Base(text, by_model=by)
 
     def engine_base(self, outcome: Outcome) -> Base | None:
