@@ -134,9 +134,8 @@ def test_notes_by_the_gates_and_a_compaction_by_itself(kernel: Kernel, server: M
 
 def _rests(kernel: Kernel) -> bool:
     gates = json.loads(kernel.run("%memory status --json", timeout=60).text)["gates"]
-    return (
-        gates["notes"] == "the notes cover every turn" and " of 2,000 " in gates["notes by a model"]
-    ) or " of 4,000 " in gates["notes by a model"]
+    covered = gates["notes"] == "the notes cover every turn"
+    return covered and " of " in gates["notes by a model"]
 
 
 def _size(body: dict[str, Any]) -> int:
