@@ -81,15 +81,18 @@ async def run_agent(
     *,
     rounds: int,
     seconds: float,
+    one_answer: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Run `model` on `request` and return how it ended; what it wrote stays and can be undone.
 
-    `tools` by name. Raises nothing but `asyncio.CancelledError`, after the run is closed, when
-    its own task is cancelled.
+    `tools` by name. With `one_answer` an answer whose calls were all carried out is the last:
+    asking whether there is more would cost the whole prompt again. Raises nothing but
+    `asyncio.CancelledError`, after the run is closed, when its own task is cancelled.
     """
-    state = _State(model, request, tools, policy, run, bus, clock() + seconds, cancelled, clock)
+    end = clock() + seconds
+    state = _State(model, request, tools, policy, run, bus, end, one_answer, cancelled, clock)
     begun = clock()
     bus.emit(Event("started", run.job, run.id, {"engine": model.name, "reason": run.entry.reason}))
     status: Status = "cancelled"
@@ -133,6 +136,7 @@ class _State:
     run: Run
     bus: Bus
     deadline: float
+    one_answer: bool
     cancelled: Callable[[], bool]
     clock: Callable[[], float]
     rounds: int = 0
@@ -154,6 +158,8 @@ class _State:
             if not reply.calls:
                 return
             results = tuple(self.answer(call, n) for n, call in enumerate(reply.calls))
+            if self.one_answer and not any(each.refused for each in results):
+                return
             said = Message("assistant", reply.text, reply.calls, blocks=reply.blocks)
             answers = Message("user", results=results)
             request = replace(request, messages=(*request.messages, said, answers))

@@ -50,6 +50,7 @@ class Room:
     events: list[Event] = field(default_factory=list)
     clock: Callable[[], float] | None = None
     cancelled: Callable[[], bool] = lambda: False
+    one_answer: bool = False
 
     def go(self, *steps: Step, rounds: int = 10, seconds: float = 30.0) -> Outcome:
         self.model = Scripted(list(steps))
@@ -68,6 +69,7 @@ class Room:
             bus,
             rounds=rounds,
             seconds=seconds,
+            one_answer=self.one_answer,
             cancelled=self.cancelled,
             **more,
         )
@@ -91,6 +93,17 @@ def room(tmp_path: Path) -> Room:
 
 def text(room: Room) -> str:
     return room.path.read_text().removeprefix(NOTES_TEMPLATE)
+
+
+def test_one_answer_is_the_last_unless_a_call_of_it_was_refused(room: Room) -> None:
+    room.one_answer = True
+    outcome = room.go(Reply("now", (room.edit("two lines"),)), Reply("never asked"))
+    assert (outcome.status, outcome.rounds, len(room.model.asked)) == ("done", 1, 1)
+    outcome = room.go(
+        Reply("now", (room.edit("x", "not there"),)), Reply("", (room.edit("x", "two lines"),))
+    )
+    assert (outcome.status, outcome.rounds, outcome.refused) == ("done", 2, 1)
+    assert text(room) == "x\n"
 
 
 @pytest.mark.spec("S7")

@@ -161,6 +161,7 @@ class _Update:
             context.bus,
             rounds=limits.rounds,
             seconds=limits.minutes * 60,
+            one_answer=context.conversation is not None,
             cancelled=context.cancelled,
         )
         if outcome.status == "done" or outcome.wrote:
