@@ -655,6 +655,33 @@ def test_a_file_without_sections_gets_no_edits() -> None:
     assert complete(material(penguins(), "my own words\n")) == []
 
 
+def test_a_figure_of_several_axes_is_told_once() -> None:
+    s = Session()
+    axes = (
+        "fig, axes = plt.subplots(1, 3)\nfor ax in axes: ax.plot(levels)\n"
+        "axes[0].set_title('north')\naxes[1].set_title('south')\naxes[2].set_title('west')"
+    )
+    s.cell(axes, image=True)
+    told = [each for each in lines(notes(s), "Key results") if "figure" in each]
+    assert told == ['- [1] figure "north", "south", "west" by `ax.plot(levels)`']
+    s.cell(axes, image=True)
+    told = [each for each in lines(notes(s), "Key results") if "figure" in each]
+    assert told == ['- [2] figure "north", "south", "west" by `ax.plot(levels)`']
+    assert (
+        sum('figure "north", "south", "west"' in each for each in lines(notes(s), "Worklog")) == 1
+    )
+
+
+def test_figures_of_one_cell_are_told_each_by_its_title() -> None:
+    s = Session()
+    turn = s.cell(
+        "plt.hist(a)\nplt.title('a')\nplt.show()\nplt.hist(b)\nplt.title('b')", image=True
+    )
+    s.entries[-1] = replace(turn, outputs=turn.outputs * 2)
+    told = [each for each in lines(notes(s), "Key results") if "figure" in each]
+    assert told == ['- [1] figure "a"', '- [1] figure "b"']
+
+
 def test_older_open_errors_are_named_too() -> None:
     session = Session()
     for name in ("one", "two", "three", "four", "five"):

@@ -48,7 +48,7 @@ def test_values_tables_figures_and_objects() -> None:
         ),
     )
     told = results.said_by(turn)
-    assert told.figure
+    assert told.figures == 1
     assert told.shape == "344 x 2"
     assert told.table[0] == "     a  b"
     number = Turn("1", "", "x", outputs=(Output("result", "np.float64(0.25)"),))

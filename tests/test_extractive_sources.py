@@ -174,6 +174,40 @@ def test_comments_marks_and_a_headline() -> None:
     assert facts.headline == "Fit again on resampled days."
 
 
+@pytest.mark.parametrize(
+    ("source", "marks", "comments"),
+    [
+        (
+            "# TODO: compare with the values of 2019, once the\n# harbour office has sent them\n"
+            "# read the gauge\nx = 1",
+            ("compare with the values of 2019, once the harbour office has sent them",),
+            ("read the gauge",),
+        ),
+        ("# TODO: weigh by year\n# load the data\nx = 1", ("weigh by year",), ("load the data",)),
+        ("# TODO: weigh by year\n# Load the data\nx = 1", ("weigh by year",), ("Load the data",)),
+        ("# TODO weigh it.\n# and load\nx = 1", ("weigh it.",), ("and load",)),
+        ("# TODO: weigh\n#       by year\n# Load it\nx = 1", ("weigh by year",), ("Load it",)),
+        (
+            "# TODO: ask whether the gauge at the quay was moved\n# or only cleaned\nx = 1",
+            ("ask whether the gauge at the quay was moved or only cleaned",),
+            (),
+        ),
+        (
+            "    # FIXME: the filter drops the first hour of every single day in\n"
+            "    # Reykjavik\n    # Plot it\n    x = 1",
+            ("the filter drops the first hour of every single day in Reykjavik",),
+            ("Plot it",),
+        ),
+    ],
+)
+def test_a_mark_ends_where_its_sentence_does(
+    source: str, marks: tuple[str, ...], comments: tuple[str, ...]
+) -> None:
+    facts = facts_of(source)
+    assert facts.marks == marks
+    assert tuple(each for each in facts.comments if marks[0] not in each) == comments
+
+
 def test_a_cell_that_does_not_parse_still_gives_what_can_be_read() -> None:
     facts = facts_of(
         "import os\nx = = 1\ndf = pd.read_csv('a.csv')\n"

@@ -172,7 +172,7 @@ class Said:
     value: str = ""
     table: tuple[str, ...] = ()
     shape: str = ""
-    figure: bool = False
+    figures: int = 0
     warnings: tuple[str, ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
     took: str = ""

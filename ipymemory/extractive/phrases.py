@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ipymemory.extractive import lineage, results
 from ipymemory.extractive.story import Logged, Step, Story, is_data
-from ipymemory.extractive.wording import code, plain, quote
+from ipymemory.extractive.wording import code, plain, quote, quotes
 
 OPEN = 8
 """Steps after which what the log says of one is settled: whether a later cell went on with it."""
@@ -71,8 +71,8 @@ def _phrase(story: Story, index: int) -> str:
         for verb, path in story.touched.get(index, ())
         if verb == "writes"
     ][:3]
-    if said.figure:
-        title = quote(facts.titles[0], 80) if facts.titles else ""
+    if said.figures:
+        title = quotes(facts.titles, 3, 80)
         by = code(facts.drawn or facts.last, 80)
         parts.append(f"figure {title}" if title else f"figure by {by}" if by else "figure")
     parts += shown(step)

@@ -58,9 +58,9 @@ def said_by(turn: Turn) -> Said:
     versions: list[tuple[str, str]] = []
     value, shape, took = "", "", ""
     table: tuple[str, ...] = ()
-    figure = False
+    figures = 0
     for output in turn.outputs:
-        figure = figure or _is_figure(output)
+        figures += _is_figure(output)
         text = output.text[:_MOST]
         if not text.strip() or output.kind == "error":
             continue
@@ -106,7 +106,7 @@ def said_by(turn: Turn) -> Said:
         value=value[:600],
         table=table[:40],
         shape=shape,
-        figure=figure,
+        figures=figures,
         warnings=tuple(dict.fromkeys(warnings))[:3],
         versions=tuple(dict.fromkeys(versions)),
         took=took,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from ipymemory.extractive import lineage, phrases, prose, results
 from ipymemory.extractive.material import Line
 from ipymemory.extractive.story import Result, Step, Story, Trouble
-from ipymemory.extractive.wording import block, code, quote, spans
+from ipymemory.extractive.wording import block, code, quote, quotes, spans
 from ipymemory.extractive.words import Words, quoted, session_title
 
 _RECENT = 40
@@ -203,8 +203,8 @@ def _key_results(story: Story) -> Lines:
             continue
         weight = 7 if results.has_number(text) and not expression.isidentifier() else 4
         found.append((place.get(result.label, 0), Line(text, weight)))
-    for title, (label, call) in story.figures.items():
-        name = f"figure {quote(title, 100)}" if title != call else "figure"
+    for (titles, _), (label, call) in story.figures.items():
+        name = f"figure {quotes(titles, 6, 100)}".rstrip()
         by = f" by {code(call, 100)}" if call else ""
         found.append((place.get(label, 0), Line(f"- {label} {name}{by}", 4)))
     found.sort(key=lambda each: each[0])

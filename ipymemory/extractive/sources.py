@@ -20,6 +20,16 @@ from ipymemory.extractive.wording import clean, shorten
 _MARK = re.compile(r"\b(?:TO-?DO|FIX-?ME|XXX|HACK)\b\s*(?:\([^)]{0,40}\))?\s*[:\-]?\s*(?P<what>.*)")
 _BLOCK = re.compile(r"(?!(?:else|elif|except|finally)\b)[^\s#)\]}]")
 _MOST_BLOCKS = 400
+_SMALL = (
+    r"(?:and|or|but|nor|of|with|about|than|that|which|who|whose|because|as|by|from|whether|until"
+    r"|is|are|was|were|be|been|into|its|their|und|oder|mit|von|et|ou|de|y|con)"
+)
+_JOINS = re.compile(rf"(?i)\b(?:{_SMALL}|a|an|the|to|in|on|at|for|if|not|when|once|den?|die|das)$")
+"""What no sentence ends with."""
+_JOINED = re.compile(rf"{_SMALL}\b")
+"""What a comment of its own hardly begins with."""
+_ROOM = 60
+"""Columns of a comment line that people fill before they break it, at the least."""
 _WORD = re.compile(r"[A-Za-z_]\w+")
 
 
@@ -67,7 +77,7 @@ def _facts(source: str) -> Facts:
     else:
         for part in _readable(python):
             reader.read(part)
-    comments = _paragraphs(cell.comments)
+    comments = _paragraphs(cell.comments, cell.python.split("\n"))
     return Facts(
         parsed=parsed,
         imports=tuple(reader.imports),
@@ -100,18 +110,42 @@ def _readable(python: str) -> Iterator[ast.Module]:
             yield tree
 
 
-def _paragraphs(comments: tuple[tuple[int, str, bool], ...]) -> tuple[str, ...]:
-    """Return comments, those on lines of their own that follow each other as one text."""
+def _paragraphs(comments: tuple[tuple[int, str, bool], ...], lines: list[str]) -> tuple[str, ...]:
+    """Return comments, those on lines of their own that follow each other as one text.
+
+    A mark of what is to be done goes on only where it was broken for want of room: the comment
+    below it is most often about the code below that.
+    """
     found: list[str] = []
     before = -1
     for line, text, alone in comments:
         joins = alone and line == before + 1 and found and not _MARK.match(text)
+        if joins and is_mark(found[-1]):
+            joins = _goes_on(lines[before - 1].rstrip(), lines[line - 1].rstrip())
         if joins and text and len(found[-1]) < 1000:
             found[-1] = f"{found[-1]} {text}"
         elif text:
             found.append(text)
         before = line if alone and text else -1
     return tuple(clean(text) for text in found if _WORD.search(text))
+
+
+def _goes_on(above: str, below: str) -> bool:
+    """Return whether the sentence in the comment line `above` goes on in the one `below` it."""
+    if _indent(below) > _indent(above):
+        return True
+    text = below.lstrip("#! \t")
+    if above.endswith((".", "!", "?", "…", ":")) or not text:
+        return False
+    if above.endswith((",", "(", "/", "-")) or _JOINS.search(above) or _JOINED.match(text):
+        return True
+    full = len(above) + 1 + len(text.split()[0]) > _ROOM
+    return full and not text[0].isupper()
+
+
+def _indent(line: str) -> int:
+    """Return the column at which the text of a comment line begins."""
+    return len(line) - len(line.lstrip("#! \t"))
 
 
 def _headline(cell: cells.Cell, comments: tuple[str, ...]) -> str:

@@ -117,7 +117,8 @@ class Story:
     installed: dict[str, tuple[str, str]] = field(default_factory=dict)
     metrics: dict[str, Result] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)
-    figures: dict[str, tuple[str, str]] = field(default_factory=dict)
+    figures: dict[tuple[tuple[str, ...], str], tuple[str, str]] = field(default_factory=dict)
+    """By their titles, or what drew one that has none: the cell, and the call."""
     warnings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     marks: dict[str, tuple[str, Step]] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)

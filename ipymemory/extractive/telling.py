@@ -303,13 +303,23 @@ def _results(story: Story, step: Step) -> None:
             _result(story.metrics, key, step, said.printed, ())
     if facts.last and (said.value or said.table):
         _result(story.results, facts.last, step, said.value, said.table)
-    if said.figure:
-        for title in facts.titles or (facts.drawn or facts.last,):
-            story.figures.pop(title, None)
-            story.figures[title] = (label, facts.drawn)
+    if said.figures:
+        for titles in _figures(facts.titles, said.figures):
+            figure = (titles, "" if titles else facts.drawn or facts.last)
+            story.figures.pop(figure, None)
+            # Which call drew which of several is not known.
+            story.figures[figure] = (label, facts.drawn if said.figures == 1 else "")
     for warning in said.warnings:
         labels = story.warnings.get(warning, ())
         story.warnings[warning] = (*labels, label)[-3:]
+
+
+def _figures(titles: tuple[str, ...], shown: int) -> list[tuple[str, ...]]:
+    """Return the titles of each figure of a cell that showed so many: an axis may have its own.
+
+    Where there are more titles than figures nobody knows which stands on which, so all are one's.
+    """
+    return [(each,) for each in titles] if 0 < len(titles) <= shown else [titles]
 
 
 def _result(

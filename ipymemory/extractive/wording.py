@@ -84,6 +84,12 @@ def quote(text: str, limit: int = 240) -> str:
     return f'"{inner}"' if inner else ""
 
 
+def quotes(texts: tuple[str, ...], most: int, limit: int) -> str:
+    """Return the first `most` of `texts` as quotations in a row; ``…`` stands for the rest."""
+    shown = ", ".join(each for text in texts[:most] if (each := quote(text, limit)))
+    return shown + ", …" if len(texts) > most else shown
+
+
 def plain(text: str, limit: int = 60) -> str:
     """Return a word or two that stand in a line by themselves: a type, a shape, a version."""
     return shorten(_plain(clean(text)), limit)

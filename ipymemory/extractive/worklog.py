@@ -184,7 +184,7 @@ def _try(story: Story, index: int) -> str:
     """Return another run of the same cell: what was changed, and what came of it."""
     step = story.steps[index]
     came = "; ".join(phrases.shown(step)) or (
-        ("figure " + code(step.facts.drawn, 60)) if step.said.figure else ""
+        ("figure " + code(step.facts.drawn, 60)) if step.said.figures else ""
     )
     if step.note:
         return f"{step.label} with {step.note}" + (f": {came}" if came else "")
