@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ipymemory import engines, markdown, notes_base, prompts, sessions
+from ipymemory import engines, markdown, memory_files, notes_base, prompts, sessions
 from ipymemory.config import Settings
 from ipymemory.context import Conversation
+from ipymemory.context.memory_index import Index
 from ipymemory.cost import Ledger
 from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
@@ -64,11 +65,15 @@ class SessionModel:
         return engines.choose(self._project, settings, self._environment)
 
     def conversation(self, transcript: Transcript, settings: Settings) -> Conversation:
-        """Return the conversation with all that is on record; raises `IpymemoryError`."""
+        """Return the conversation with all that is on record, and what memories there are now.
+
+        Raises `IpymemoryError`.
+        """
         if self._conversation is None:
             self._conversation = Conversation(self._folder, settings)
         self._conversation.settings = settings
         self._conversation.follow(transcript.steps)
+        self._conversation.remember(self._index(settings))
         return self._conversation
 
     def model(self, job: str, conversation: Conversation, settings: Settings) -> JobModel:
@@ -122,7 +127,7 @@ class SessionModel:
         reply = await model.complete(conversation.fork(prompts.SUMMARY_PROMPT, tools=specs))
         if not reply.text.strip():
             raise EngineError("The model was asked for a summary and answered without a word.")
-        conversation.sum_up(pieces, reply.text)
+        conversation.sum_up(pieces, reply.text, self._index_text(settings))
         self._failures = 0
         return True
 
@@ -139,7 +144,23 @@ class SessionModel:
         through = (
             sessions.read(self._folder).notes_through if by_model is None else by_model.through
         )
-        return conversation.compact(notes, through)
+        return conversation.compact(notes, through, self._index_text(conversation.settings))
+
+    def _index(self, settings: Settings) -> Index | None:
+        """Return the index of the project's memories, None where it cannot or may not be read."""
+        try:
+            memory = memory_files.opened(self._project, settings)
+            if memory.mode == "off":
+                return None
+            files = frozenset(each.file for each in memory.scan() if each.current)
+            return Index(memory.index(), files)
+        except IpymemoryError as error:
+            self._warn(str(error))
+            return None
+
+    def _index_text(self, settings: Settings) -> str:
+        index = self._index(settings)
+        return index.text if index is not None else ""
 
     async def close(self) -> None:
         """Close the connections to the model."""

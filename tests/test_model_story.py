@@ -163,6 +163,27 @@ def test_a_question_brings_up_what_bears_on_it_once(kernel: Kernel, server: Mode
     assert "closes at noon" in text and text.count("</memory>") == 1
 
 
+@pytest.mark.spec("E10")
+def test_it_begins_with_the_index_and_what_is_learned_comes_behind(
+    kernel: Kernel, server: ModelServer
+) -> None:
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    shown(kernel, "%memory remember Dates in the harbour source are day-first")
+    kernel.run("x = 1")
+    shown(kernel, "%ask what is x?")
+    shown(kernel, "%memory remember Amounts are stored in cents")
+    shown(kernel, "%memory forget dates")
+    told = shown(kernel, "%memory preview")
+    assert "memory index" in told and "memories since" in told
+    shown(kernel, "%ask and now?")
+    first, second = (each["messages"] for each in server.requests)
+    assert "Dates in the harbour" in json.dumps(first[0])
+    assert second[: len(first) - 1] == first[:-1]
+    news = json.dumps(second[len(first) :])
+    assert "Amounts are stored in cents" in news and "- gone: dates-in-the-harbour" in news
+
+
 def test_a_server_that_knows_neither_caching_nor_counting_will_do(kernel: Kernel) -> None:
     with ModelServer(plain=True) as server:
         loaded(kernel, server)

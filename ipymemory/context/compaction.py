@@ -28,6 +28,8 @@ class Piece:
     size: int
     cell: bool = True
     """Whether it is a turn that `kept_turns` counts."""
+    news: bool = False
+    """Whether it tells of memories; a compaction reads the index anew instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from ipymemory import assistant, gates
 from ipymemory.config import Settings
-from ipymemory.context import compaction, records
+from ipymemory.context import compaction, memory_index, records
 from ipymemory.context.compaction import Limits, Piece, size_of
+from ipymemory.context.memory_index import Index, News
 from ipymemory.context.rendering import later, text_of
 from ipymemory.models import Request, ToolSpec, Usage
 from ipymemory.places import SessionFolder
+from ipymemory.redaction import mask
 from ipymemory.steps import Step
 from ipymemory.turns import Ask, Message, Turn, tokens
 
@@ -58,18 +60,58 @@ class Conversation:
         self._answers = dict(found.answers)
         self._compaction = found.compaction
         self._noted = found.noted
+        self._index = found.index
+        self._news = list(found.news)
+        self._told = 0
+        """How many of the news stand among the pieces."""
+
+    def remember(self, now: Index | None) -> None:
+        """Begin with the index, or tell at the end what differs in it from what was told.
+
+        None where it cannot be read now: then nothing is told, and once it can be read, all of it
+        is news. Call it after `follow`. Raises `IpymemoryError` when it cannot be kept on record.
+        """
+        if self._index is None:
+            index = mask(now.text) if now is not None else ""
+            records.append_index(self._folder, index)
+            self._index = index
+            return
+        if now is None:
+            return
+        known = memory_index.lines_of(self._index)
+        for each in self._news:
+            known.update(each.lines)
+        changed = memory_index.changes(known, now)
+        if changed:
+            news = News(max((each.at for each in self._pieces), default=0), changed)
+            records.append_news(self._folder, news)
+            self._news.append(news)
+            self._tell_news(news.after)
 
     def follow(self, steps: Sequence[Step]) -> None:
         """Take in what is new of the steps of a transcript; another list is another transcript."""
         if steps is not self._steps:
             self._steps, self._read, self._before = steps, 0, None
-            self._asked, self._pieces = {}, []
+            self._asked, self._pieces, self._told = {}, [], 0
         beginning = self._compaction.kept_from if self._compaction is not None else -1
         while self._read < len(steps):
             step = steps[self._read]
             self._read += 1
             if step.at > beginning:
+                # What was told of memories stands behind what it came after.
+                self._tell_news(step.at - 1)
                 self._take(step)
+            elif isinstance(step.entry, Ask):
+                # Its end may stand behind what was compacted, and must not bring it back.
+                self._asked[step.entry.id] = step.at
+        self._tell_news(steps[-1].at if steps else 0)
+
+    def _tell_news(self, until: int) -> None:
+        while self._told < len(self._news) and self._news[self._told].after <= until:
+            news = self._news[self._told]
+            self._told += 1
+            said = (Message("user", memory_index.told(news.lines)), _HEARD)
+            self._pieces.append(Piece(news.after, "", said, size_of(said), False, True))
 
     def _take(self, step: Step) -> None:
         entry = step.entry
@@ -130,6 +172,7 @@ class Conversation:
     def _size(self) -> int:
         """The same before it is corrected: a correction is no growth."""
         size = tokens(assistant.SYSTEM) + sum(each.size for each in self._pieces)
+        size += tokens(memory_index.beginning(self._index or ""))
         return size + (tokens(self._compaction.summary) if self._compaction is not None else 0)
 
     @property
@@ -151,7 +194,7 @@ class Conversation:
     @property
     def answered_in_words(self) -> bool:
         """Whether the newest of it is an answer that used no tool (behaviour, "idle")."""
-        last = self._pieces[-1].messages if self._pieces else ()
+        last = next((each.messages for each in reversed(self._pieces) if not each.news), ())
         return bool(last) and last[-1] is not _HEARD and not any(each.calls for each in last)
 
     def noted(self, at: int) -> None:
@@ -175,70 +218,82 @@ class Conversation:
             self.factor = min(high, max(low, usage.prompt / estimate))
             self.corrected = True
 
-    def compact(self, notes: str, through: str) -> bool:
+    def compact(self, notes: str, through: str, index: str = "") -> bool:
         """Put `notes` in the place of the turns before the kept tail; return whether that helped.
 
-        `notes` cover the entries up to `through`. Nothing is done where there are none, or where
-        nothing would go. Raises `IpymemoryError` when it cannot be kept on record.
+        `notes` cover the entries up to `through`, and `index` is the memory index from now on.
+        Nothing is done where there are no notes, or where nothing would go. Raises
+        `IpymemoryError` when it cannot be kept on record.
         """
         limits = self.settings.session_notes
         first = compaction.kept(
-            self._pieces,
+            self._told_pieces(),
             through,
             Limits(limits.kept_turns, limits.kept_tokens, limits.kept_tokens_most),
         )
         if not notes.strip() or first == 0:
             return False
         text = compaction.summary(notes, limits.section_tokens, self._last_request())
-        self._drop(first, text)
+        self._drop(first, text, index)
         return True
 
     def to_sum_up(self) -> int:
         """Return how many pieces a summary by a model may stand for: all but the newest tokens."""
-        size, first = 0, len(self._pieces)
-        while (
-            first and size + self._pieces[first - 1].size <= self.settings.session_notes.kept_tokens
-        ):
+        pieces = self._told_pieces()
+        size, first, most = 0, len(pieces), self.settings.session_notes.kept_tokens
+        while first and size + pieces[first - 1].size <= most:
             first -= 1
-            size += self._pieces[first].size
+            size += pieces[first].size
         return first
 
-    def sum_up(self, pieces: int, text: str) -> None:
+    def sum_up(self, pieces: int, text: str, index: str = "") -> None:
         """Put `text`, a model's summary of all there is, in the place of the first `pieces`.
 
-        Raises `IpymemoryError` when it cannot be kept on record.
+        `index` is the memory index from now on. Raises `IpymemoryError` when it cannot be kept on
+        record.
         """
-        self._drop(pieces, compaction.summed_up(text, self._last_request()))
+        self._drop(pieces, compaction.summed_up(text, self._last_request()), index)
 
-    def _drop(self, first: int, summary: str) -> None:
-        made = records.Compaction(summary, self._pieces[first - 1].at)
+    def _drop(self, first: int, summary: str, index: str) -> None:
+        pieces = self._told_pieces()
+        made = records.Compaction(summary, pieces[first - 1].at, mask(index))
         records.append_compaction(self._folder, made)
-        self._compaction, self._before = made, None
-        del self._pieces[:first]
+        self._compaction, self._before, self._index = made, None, made.index
+        self._pieces, self._news, self._told = pieces[first:], [], 0
         # What is new for the notes is counted from the size that is left.
         noted = records.Noted(self._noted.at if self._noted is not None else -1, self._size)
         records.append_noted(self._folder, noted)
         self._noted = noted
 
+    def _told_pieces(self) -> list[Piece]:
+        """Return what was told but of memories: these a compaction reads anew."""
+        return [each for each in self._pieces if not each.news]
+
     def parts(self) -> list[Part]:
         """Return what would be sent, in order, for a person to read."""
         found = [Part("instructions", tokens(assistant.SYSTEM), assistant.SYSTEM)]
+        if text := memory_index.beginning(self._index or ""):
+            found.append(Part("memory index", tokens(text), text))
         if self._compaction is not None:
             text = self._compaction.summary
             found.append(Part("notes of what was before", tokens(text), text))
         for each in self._pieces:
             text = "\n\n".join(f"{one.role}: {_shown(one)}" for one in each.messages)
-            found.append(Part("cell" if each.cell else "prose or ask", each.size, text))
+            name = "memories since" if each.news else "cell" if each.cell else "prose or ask"
+            found.append(Part(name, each.size, text))
         return found
 
     def _messages(self, turns: int | None, since: str) -> tuple[Message, ...]:
-        pieces = [each for each in self._pieces if each.id > since]
+        pieces = [each for each in self._pieces if each.news or each.id > since]
         if turns is not None:
             cells = [at for at, each in enumerate(pieces) if each.cell]
-            pieces = pieces[cells[-turns] :] if 0 < turns <= len(cells) else pieces
+            first = cells[-turns] if 0 < turns <= len(cells) else 0
+            pieces = [each for at, each in enumerate(pieces) if each.news or at >= first]
         found: tuple[Message, ...] = ()
+        if text := memory_index.beginning(self._index or ""):
+            found = (Message("user", text), _HEARD)
         if self._compaction is not None and turns is None and not since:
-            found = (Message("user", self._compaction.summary), _HEARD)
+            found += (Message("user", self._compaction.summary), _HEARD)
         return found + tuple(message for each in pieces for message in each.messages)
 
     def _last_request(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipymemory import lines
+from ipymemory.context.memory_index import News
 from ipymemory.places import SessionFolder
 from ipymemory.redaction import mask
 from ipymemory.turns import Message, ToolCall, ToolResult, utc_now
@@ -21,10 +22,14 @@ MOST_TEXT = 16_000
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What stands for all that was told up to `kept_from`, a place in the transcript in bytes."""
+    """What stands for all that was told up to `kept_from`, a place in the transcript in bytes.
+
+    `index` is the memory index from then on.
+    """
 
     summary: str
     kept_from: int
+    index: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,10 @@ class Kept:
     answers: Mapping[str, tuple[Message, ...]]
     """The exchange of each ask by the ask's id."""
     compaction: Compaction | None
+    index: str | None = None
+    """The memory index that it begins with; None where it never began."""
+    news: tuple[News, ...] = ()
+    """What was told of memories since, in order."""
     noted: Noted | None = None
 
 
@@ -58,6 +67,7 @@ def append_messages(folder: SessionFolder, ask: str, messages: Sequence[Message]
 def append_compaction(folder: SessionFolder, compaction: Compaction) -> None:
     """Keep a compaction; raises `IpymemoryError` when it cannot be kept."""
     told = {"summary": compaction.summary, "kept_from": compaction.kept_from}
+    told["index"] = compaction.index
     lines.append(folder.worker_log, {"type": "compaction", "time": utc_now(), **told})
 
 
@@ -67,24 +77,40 @@ def append_noted(folder: SessionFolder, noted: Noted) -> None:
     lines.append(folder.worker_log, {"type": "noted", "time": utc_now(), **told})
 
 
+def append_index(folder: SessionFolder, index: str) -> None:
+    """Keep the index that the conversation begins with; raises `IpymemoryError`."""
+    lines.append(folder.worker_log, {"type": "memory_index", "time": utc_now(), "text": index})
+
+
+def append_news(folder: SessionFolder, news: News) -> None:
+    """Keep what is told of memories; raises `IpymemoryError` when it cannot be kept."""
+    told = {"after": news.after, "lines": dict(news.lines)}
+    lines.append(folder.worker_log, {"type": "memory_news", "time": utc_now(), **told})
+
+
 def read(folder: SessionFolder) -> Kept:
     """Return what was kept; raises `PlaceError` when it cannot be read."""
     told, _ = lines.read(folder.worker_log)
     answers: dict[str, tuple[Message, ...]] = {}
-    compaction = noted = None
+    compaction = noted = index = None
+    news: list[News] = []
     for each in told:
         if each.get("type") == "noted":
             numbers = (each.get("at"), each.get("tokens"))
             noted = Noted(*(number if isinstance(number, int) else 0 for number in numbers))
         if each.get("type") == "compaction":
-            place = each.get("kept_from")
-            kept_from = place if isinstance(place, int) else 0
-            compaction = Compaction(str(each.get("summary", "")), kept_from)
+            index, news = str(each.get("index", "")), []
+            compaction = Compaction(str(each.get("summary", "")), _place(each, "kept_from"), index)
+        if each.get("type") == "memory_index":
+            index, news = str(each.get("text", "")), []
+        if each.get("type") == "memory_news" and isinstance(each.get("lines"), Mapping):
+            changed = {str(file): str(line) for file, line in each["lines"].items()}
+            news.append(News(_place(each, "after"), changed))
         message = _message(each.get("message")) if each.get("type") == "ask_message" else None
         if message is not None:
             ask = str(each.get("ask", ""))
             answers[ask] = (*answers.get(ask, ()), message)
-    return Kept(answers, compaction, noted)
+    return Kept(answers, compaction, index, tuple(news), noted)
 
 
 def as_kept(message: Message) -> Message:
@@ -106,6 +132,11 @@ def _short(text: str) -> str:
         return masked
     half = MOST_TEXT // 2
     return f"{masked[:half]}\n[… {len(masked) - MOST_TEXT:,} characters …]\n{masked[-half:]}"
+
+
+def _place(line: Mapping[str, Any], key: str) -> int:
+    place = line.get(key)
+    return place if isinstance(place, int) else 0
 
 
 def _as_dict(message: Message) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from ipymemory.excerpts import privacy_filter
 from ipymemory.redaction import mask
 from ipymemory.turns import Entry, Prose, Turn
 
-_CLOSING = re.compile(r"<(?=/?\s*(?:cell|output|error|markdown|notes|memory)\b)", re.IGNORECASE)
+_CLOSING = re.compile(
+    r"<(?=/?\s*(?:cell|output|error|markdown|notes|memory|memories)\b)", re.IGNORECASE
+)
 
 
 def text_of(entry: Entry, level: str) -> str:
