@@ -102,6 +102,51 @@ def test_the_same_twice_is_said(project: Project) -> None:
     assert call(project, "history").markdown.count("**remember**") == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Amounts are stored in cents", "Actually, amounts are now in euros."),
+        ("Always answer in German", "Answer in English, please"),
+        ("I prefer tabs over spaces", "I prefer spaces over tabs"),
+        ("報告書の締切は金曜日です", "報告書の締切は月曜日です"),
+    ],
+)
+def test_a_change_of_mind_takes_the_old_ones_place_and_says_so(
+    project: Project, first: str, second: str
+) -> None:
+    call(project, f"remember {first}")
+    page = call(project, f"remember {second}")
+    assert f", in place of what was kept of the same: “{first}”. `ipymemory undo` brings" in (
+        page.markdown
+    )
+    (kept,) = call(project, "list").data
+    assert kept["description"] == second.rstrip(".") or kept["body"].strip() == second
+    assert page.data["replaced"] == first
+    call(project, "undo")
+    (back,) = call(project, "list").data
+    assert back["description"] == first
+    assert call(project, f"recall {first}").data[0]["description"] == first
+
+
+def test_what_only_shares_words_stays_beside_the_other(project: Project) -> None:
+    call(project, "remember The harbour data is from 2019")
+    page = call(project, "remember The harbour data is on the share")
+    assert "in place of" not in page.markdown
+    call(project, "remember Amounts are stored in cents. Tax is apart.")
+    call(project, "remember Amounts are stored in euros")
+    assert len(call(project, "list").data) == 4
+
+
+@pytest.mark.spec("L10")
+def test_a_change_of_mind_that_waits_says_what_it_would_replace(project: Project) -> None:
+    call(project, "remember Amounts are stored in cents")
+    call(project, "mode confirm")
+    page = call(project, "remember Amounts are stored in euros")
+    assert "replace amounts-are-stored-in-cents by [project] Amounts are stored in euros" in (
+        page.markdown
+    )
+
+
 @pytest.mark.spec("E7")
 def test_the_transcript_is_told(project: Project) -> None:
     live = Loaded()

@@ -18,6 +18,7 @@ from ipymemory.errors import CommandError, IpymemoryError, MemoryMissing
 from ipymemory.history import History, Run
 from ipymemory.memory_files import KINDS, Draft, Memory, MemoryFolder, Proposal, Source, opened
 from ipymemory.memory_files import proposals as waiting
+from ipymemory.memory_files.subjects import subject_of
 from ipymemory.memory_files.values import one_line
 
 TITLE = 60
@@ -35,8 +36,21 @@ _KINDS = (
 """What a sentence is taken for when nobody says it, the first that fits; else ``project``."""
 
 
+_KIND_OF_SUBJECT = (
+    ("feedback", ("do:", "do, ", "answer:")),
+    ("user", ("prefer:", "user:")),
+    ("reference", ("source of truth:",)),
+    ("project", ("deadline:", "use for:", "convention:")),
+)
+"""A change of mind must be of the same kind as what it changes, however it is worded."""
+
+
 def guessed(text: str) -> str:
     """Return the kind of memory that `text` most likely is."""
+    subject = subject_of(text)
+    for kind, starts in _KIND_OF_SUBJECT:
+        if subject.startswith(starts):
+            return kind
     return next((kind for kind, form in _KINDS if form.search(text)), "project")
 
 
@@ -47,8 +61,10 @@ def _remember(place: Place, arguments: Arguments) -> Page:
     kind = kind_of(arguments["type"], REMEMBER, place.prefix) or guessed(text)
     session = place.folder.id if place.folder else ""
     source = Source(session, _notebook(place), (), text, "person")
-    draft = Draft(kind, one_line(text, TITLE).rstrip("….!"), "", text, source)
+    title = one_line(text, TITLE).rstrip("….!")
+    draft = Draft(kind, title, "", text, source, subject_of(text))
     folder = opened(place.project, place.settings)
+    before = {each.name: each for each in folder.scan()}
     run = _run(place, "remember", f"remember: {one_line(text, 80)}")
     done = folder.keep(draft, run, asked=True)
     run.close()
@@ -59,10 +75,15 @@ def _remember(place: Place, arguments: Arguments) -> Page:
             f"That is remembered already, as `{one(done.name)}`.", {**done.as_dict(), "new": False}
         )
     _happened(place, "saved", done)
-    return Page(
-        f"Remembered as `{one(done.name)}` ({done.kind}). `{place.prefix}undo` takes it back.",
-        {**done.as_dict(), "new": True},
-    )
+    told = f"Remembered as `{one(done.name)}` ({done.kind})"
+    data = {**done.as_dict(), "new": True}
+    if (old := before.get(done.name)) is not None:
+        return Page(
+            f"{told}, in place of what was kept of the same: “{one(old.description)}”. "
+            f"`{place.prefix}undo` brings that back.",
+            {**data, "replaced": old.description},
+        )
+    return Page(f"{told}. `{place.prefix}undo` takes it back.", data)
 
 
 def _forget(place: Place, arguments: Arguments) -> Page:
