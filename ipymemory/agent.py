@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
@@ -24,6 +24,7 @@ from ipymemory.turns import Message, ToolCall, ToolResult
 
 log = logging.getLogger(__name__)
 
+Result = TypeVar("Result")
 Status = Literal["done", "out_of_rounds", "out_of_time", "cancelled", "failed"]
 
 MOST_CALLS = 64
@@ -87,9 +88,10 @@ async def run_agent(
 ) -> Outcome:
     """Run `model` on `request` and return how it ended; what it wrote stays and can be undone.
 
-    `tools` by name. With `one_answer` an answer whose calls were all carried out is the last:
-    asking whether there is more would cost the whole prompt again. Raises nothing but
-    `asyncio.CancelledError`, after the run is closed, when its own task is cancelled.
+    `tools` by name; a request that names tools of its own is sent as it is. With `one_answer` an
+    answer whose calls were all carried out is the last: asking whether there is more would cost
+    the whole prompt again. Raises nothing but `asyncio.CancelledError`, after the run is closed,
+    when its own task is cancelled.
     """
     end = clock() + seconds
     state = _State(model, request, tools, policy, run, bus, end, one_answer, cancelled, clock)
@@ -145,7 +147,7 @@ class _State:
 
     async def loop(self, rounds: int) -> None:
         """Go on until the engine has no more calls; raises `_Stop` for every other end."""
-        specs = tuple(tool.spec for tool in self.tools.values())
+        specs = self.request.tools or tuple(tool.spec for tool in self.tools.values())
         request = replace(self.request, tools=specs)
         while True:
             self.check()
@@ -157,7 +159,7 @@ class _State:
                 raise _Stop("failed", f"The engine {self.model.name} gave no answer at all.")
             if not reply.calls:
                 return
-            results = tuple(self.answer(call, n) for n, call in enumerate(reply.calls))
+            results = tuple([await self.answer(call, n) for n, call in enumerate(reply.calls)])
             if self.one_answer and not any(each.refused for each in results):
                 return
             said = Message("assistant", reply.text, reply.calls, blocks=reply.blocks)
@@ -173,19 +175,33 @@ class _State:
 
     async def complete(self, request: Request) -> Reply:
         """Ask the engine, and stop waiting when the run is cancelled or out of time."""
-        asked = asyncio.ensure_future(self.model.complete(request))
+        return await self.watched(asyncio.ensure_future(self.model.complete(request)))
+
+    async def carry_out(self, tool: Tool, call: ToolCall) -> str:
+        """Return what the tool answers; one that only reads has a thread of its own meanwhile.
+
+        One that writes is atomic and takes milliseconds, so that nothing is left half done.
+        """
+        if not tool.spec.reads:
+            return tool.run(call, self.run)
+        return await self.watched(
+            asyncio.ensure_future(asyncio.to_thread(tool.run, call, self.run))
+        )
+
+    async def watched(self, work: asyncio.Future[Result]) -> Result:
+        """Return what `work` comes to; stop waiting when the run is cancelled or out of time."""
         try:
-            while not asked.done():
-                await asyncio.wait({asked}, timeout=_POLL_SECONDS)
-                if not asked.done():
+            while not work.done():
+                await asyncio.wait({work}, timeout=_POLL_SECONDS)
+                if not work.done():
                     self.check()
-            return asked.result()
+            return work.result()
         finally:
             # Whatever it still says is heard, so that nothing warns of it later.
-            asked.add_done_callback(lambda task: task.cancelled() or task.exception())
-            asked.cancel()
+            work.add_done_callback(lambda task: task.cancelled() or task.exception())
+            work.cancel()
 
-    def answer(self, call: ToolCall, n: int) -> ToolResult:
+    async def answer(self, call: ToolCall, n: int) -> ToolResult:
         """Carry out one call if it may be; return what the engine is told."""
         self.check()
         self.calls += 1
@@ -203,7 +219,7 @@ class _State:
         )
         before = self.run.writes
         try:
-            text = tool.run(verdict.call, self.run)
+            text = await self.carry_out(tool, verdict.call)
         except IpymemoryError as error:
             return self.refuse(call, str(error))
         if self.run.writes > before:

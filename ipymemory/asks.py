@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from ipymemory import assistant, memory_files
+from ipymemory import assistant, gitfiles, memory_files, sessions
 from ipymemory.config import Settings
 from ipymemory.context.rendering import inside
 from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
+from ipymemory.fence import Fence
+from ipymemory.finding import reading_tools
 from ipymemory.history import History
 from ipymemory.jobs import ask as job
-from ipymemory.permissions import NoTools
-from ipymemory.places import Project, SessionFolder
+from ipymemory.memory_place import memory_place
+from ipymemory.places import Project, SessionFolder, real_path
 from ipymemory.recall import Recall
-from ipymemory.session_model import SessionModel
+from ipymemory.session_model import TOOLS, SessionModel
 from ipymemory.transcript import Transcript
 
 
@@ -69,22 +72,47 @@ class Asks:
             raise EngineError(f"{chosen.reason}\n\n{assistant.NO_MODEL}".strip())
         conversation = self._model.conversation(transcript, settings)
         model = self._model.model(job.JOB, conversation, settings)
+        fence = self._fence(settings)
+        over = False
+
+        def stopped() -> bool:
+            return over or cancelled()
+
         context = job.AskContext(
             conversation=conversation,
             entries=transcript.entries,
             model=model,
-            tools=self._model.tools,
-            policy=NoTools(),
+            specs=TOOLS,
+            tools=reading_tools(fence, conversation.level, stopped),
+            policy=fence,
             run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
             bus=self._bus,
             settings=settings,
             memories=self._recalled_for(question.text, settings),
         )
-        answer = await job.ask(
-            context, question.text, last=question.last, hear=hear, cancelled=cancelled
-        )
+        try:
+            answer = await job.ask(
+                context, question.text, last=question.last, hear=hear, cancelled=cancelled
+            )
+        finally:
+            # A tool that was left behind ends at its next look at this.
+            over = True
         conversation.answered(question.id, answer.messages)
         return answer.as_dict()
+
+    def _fence(self, settings: Settings) -> Fence:
+        """Return the fence of a question: the work tree of the notebook, and the memories."""
+        place = memory_place(self._project, settings.memory.folder)
+        here = None
+        try:
+            notebook = sessions.read(self._folder).notebook
+            tree = gitfiles.work_tree(real_path(Path(notebook)).parent) if notebook else None
+            # A linked work tree has the main one's memory, and files of its own.
+            if tree is not None and tree.main == self._project.root:
+                here = tree.top
+        except IpymemoryError as error:
+            self._warn(error)
+        return Fence.of(self._project, place.folder, settings.privacy.files, here=here)
 
     def _recalled_for(self, question: str, settings: Settings) -> str:
         """Return memories that bear on the question, none that an earlier one was given."""

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
+from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode
 from traitlets.config import Config, Configurable
 from traitlets.config.loader import (
     ConfigFileNotFound,
@@ -73,6 +73,8 @@ def _range(trait: Any) -> str:
         return "True or False"
     if isinstance(trait, Unicode):
         return "text"
+    if isinstance(trait, List):
+        return "a list of texts"
     kind = "a whole number" if isinstance(trait, Int) else "a number"
     low, high = trait.min, trait.max
     return f"{kind} from {low:g} to {high:g}" if high is not None else f"{kind} from {low:g} up"
@@ -138,6 +140,17 @@ class Capture(Section):
     ).tag(config=True)
 
 
+_KEYS = """.env* *.env .envrc *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk *.gpg *.asc
+*.age id_rsa* id_dsa* id_ecdsa* id_ed25519* .ssh .gnupg .aws .azure .kube .docker gcloud
+kubeconfig* .netrc _netrc .pgpass .my.cnf .npmrc .pypirc .git-credentials .htpasswd .dockercfg .boto
+.s3cfg *credential* *secret* *password* *passwd* *.tfstate *.tfvars service[-_]account*.json
+token token.* *[-_]token *[-_]token.* *api[-_]key*"""
+_DATA = """*.csv *.tsv *.psv *.xls *.xls? *.ods *.parquet *.feather *.arrow *.orc *.avro *.jsonl
+*.ndjson *.geojson *.shp *.dbf *.gpkg *.pkl *.pickle *.joblib *.npy *.npz *.h5 *.hdf *.hdf5 *.nc
+*.mat *.rds *.rda *.rdata *.sav *.zsav *.por *.dta *.sas7bdat *.xpt *.db *.db3 *.sqlite *.sqlite3
+*.duckdb *.mdb *.accdb *.dump"""
+
+
 class Privacy(Section):
     """What may be kept on disk, and what may be sent."""
 
@@ -153,6 +166,14 @@ class Privacy(Section):
         ["all", "no-tables", "shapes", "none"],
         "no-tables",
         help="What of outputs may be sent to a model; never more than is kept.",
+    ).tag(config=True)
+    files = List(
+        Unicode(),
+        [*_KEYS.split(), *_DATA.split()],
+        help=(
+            "Names of files and folders, with * and ?, that no tool of a model may read: keys, "
+            "credentials and data formats, since rows may be people. Case does not count."
+        ),
     ).tag(config=True)
 
 
@@ -288,8 +309,10 @@ class Settings:
                 known = name in section.class_trait_names(config=True)
                 strict = known and section is Privacy
                 if strict:
-                    values[name] = "none"
-                used = "Until it is mended, none is used." if strict else "The default is used."
+                    values[name] = ["*"] if name == "files" else "none"
+                used = "The default is used."
+                if strict:
+                    used = f"Until it is mended, {'*' if name == 'files' else 'none'} is used."
                 refused.append(f"{sentence} {used}" if known else sentence)
             taken[section.__name__] = Config(values)
         return cls(taken), tuple(refused)

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 from ipymemory.errors import PlaceError
 from ipymemory.files import write_atomic
@@ -21,6 +23,24 @@ by_descriptor = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether this system has directory descriptors."""
 
 _LINK = "{} is a link, or lies behind one, where a file of ours was; it was not touched."
+
+
+Kind = Literal["file", "folder", "link", "other"]
+_KINDS: dict[int, Kind] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a folder lists under `name`; `size` in bytes, `modified` in nanoseconds since 1970."""
+
+    name: str
+    kind: Kind
+    size: int
+    modified: int
 
 
 def resolved(path: Path) -> Path:
@@ -67,10 +87,14 @@ class Held:
             os.close(self._folder)
             self._folder = None
 
-    def read(self, most: int = 16 * 1024 * 1024) -> bytes | None:
+    def read(
+        self, most: int = 16 * 1024 * 1024, *, cut: bool = False, alone: bool = False
+    ) -> bytes | None:
         """Return what the file holds, None when there is none.
 
-        Raises `PlaceError` for a link, for what is no regular file, and past `most` bytes.
+        `cut`: of a file of more than `most` bytes, its beginning. `alone`: a file that has a
+        second name, which may lie anywhere, is refused. Raises `PlaceError` for a link, for what
+        is no regular file, and past `most` bytes.
         """
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         # Opening a pipe that nobody writes to would wait for ever.
@@ -83,14 +107,22 @@ class Held:
             if self._is_link():
                 raise PlaceError(_LINK.format(self._path)) from error
             raise PlaceError(f"{self._path} cannot be read: {error.strerror or error}.") from error
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(descriptor)
+            raise PlaceError(f"{self._path} is no regular file; it was not touched.")
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise PlaceError(f"{self._path} is no regular file; it was not touched.")
             if self._folder is None:
                 self._check(found)
+            if alone and found.st_nlink > 1:
+                raise PlaceError(
+                    f"{self._path} has {found.st_nlink} names (hard links), and the others may "
+                    "lie anywhere; it was not read."
+                )
             data = file.read(most + 1)
         if len(data) > most:
+            if cut:
+                return data[:most]
             raise PlaceError(f"{self._path} is larger than {most // 1024:,} KB; it was not read.")
         return data
 
@@ -163,6 +195,40 @@ class Held:
             same = os.path.samestat(opened, os.lstat(self._path))
         if not same:
             raise PlaceError(_LINK.format(self._path))
+
+
+def listed(folder: Path, most: int = 100_000) -> list[Listed]:
+    """Return what `folder`, absolute and resolved, lists, sorted by name; links are not followed.
+
+    Raises `PlaceError` for a link anywhere in it, for what is no folder that can be read, and
+    past `most` names.
+    """
+    descriptor = -1
+    try:
+        if by_descriptor:
+            descriptor = _open_folder(folder)
+        elif os.path.normcase(os.path.realpath(folder)) != os.path.normcase(folder):
+            raise PlaceError(_LINK.format(folder))
+        found: list[Listed] = []
+        with os.scandir(folder if descriptor < 0 else descriptor) as entries:
+            for each in entries:
+                if len(found) >= most:
+                    raise PlaceError(f"{folder} holds more than {most:,} files; it was not listed.")
+                with contextlib.suppress(FileNotFoundError):  # it has just been removed
+                    found.append(_listed(each))
+        return sorted(found, key=lambda each: each.name)
+    except OSError as error:
+        why = error.strerror or error
+        raise PlaceError(f"{folder} is no folder that can be listed: {why}.") from error
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _listed(entry: os.DirEntry[str]) -> Listed:
+    found = entry.stat(follow_symlinks=False)
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+    return Listed(entry.name, kind, found.st_size, found.st_mtime_ns)
 
 
 def _open_folder(folder: Path) -> int:

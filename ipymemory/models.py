@@ -22,6 +22,9 @@ class ToolSpec:
     name: str
     description: str
     schema: Mapping[str, Any]
+    reads: bool = False
+    """Whether it only looks: such a tool may take seconds, and is left behind by a run that is
+    stopped meanwhile. Nothing of this is sent."""
 
 
 @dataclass(frozen=True, slots=True)

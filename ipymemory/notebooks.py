@@ -62,7 +62,12 @@ class NotebookFile:
 
 def read(path: Path) -> NotebookFile:
     """Return what the notebook `path` holds; raises `NotebookError` with one sentence."""
-    content = _content(path)
+    return parse(path, _data(path))
+
+
+def parse(path: Path, data: bytes) -> NotebookFile:
+    """Return what `data`, read from the notebook `path`, holds; raises `NotebookError`."""
+    content = _content(path, data)
     cells = list(_cells(path, content))
     reader = _Reader(content)
     reader.quotes.add_all(_source(cell) for cell in cells if cell.get("cell_type") == "code")
@@ -80,25 +85,31 @@ def read(path: Path) -> NotebookFile:
     return NotebookFile(path, tuple(entries), reader.language, title)
 
 
-def _content(path: Path) -> dict[str, Any]:
-    """Return the file's JSON object; raises `NotebookError`."""
-    wanted = "Name a notebook file (.ipynb)."
+_WANTED = "Name a notebook file (.ipynb)."
+
+
+def _data(path: Path) -> bytes:
+    """Return the file's content; raises `NotebookError`."""
     try:
         if path.is_dir():
-            raise NotebookError(f"{path} is a folder, no notebook. {wanted}")
+            raise NotebookError(f"{path} is a folder, no notebook. {_WANTED}")
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise NotebookError(
                 f"{path} has {size / 1e6:,.0f} MB, more than the {MOST_BYTES / 1e6:,.0f} MB that "
                 "are read. Clear its largest outputs, save it, and try again."
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except (FileNotFoundError, ValueError) as error:
         # ValueError: a null character, which no name of a file can hold.
         raise NotebookError(f"There is no file {path}. Check the name.") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise NotebookError(f"{path} cannot be read ({reason}). Check its permissions.") from error
+
+
+def _content(path: Path, data: bytes) -> dict[str, Any]:
+    """Return the JSON object in `data`; raises `NotebookError`."""
     if not data.strip():
         raise NotebookError(
             f"{path} is empty, as a notebook is that was never saved. Save it and try again."
@@ -106,16 +117,16 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise NotebookError(f"{path} is not UTF-8 text, so it is no notebook. {wanted}") from error
+        raise NotebookError(f"{path} is not UTF-8 text, so it is no notebook. {_WANTED}") from error
     except (ValueError, RecursionError) as error:
         if data.lstrip()[:1] == b"{" and path.suffix.casefold() == ".ipynb":
             raise NotebookError(
                 f"{path} is cut off or damaged, so its JSON cannot be read. If it is being saved, "
                 "try again; else save it anew in Jupyter."
             ) from error
-        raise NotebookError(f"{path} is no notebook: it holds no JSON. {wanted}") from error
+        raise NotebookError(f"{path} is no notebook: it holds no JSON. {_WANTED}") from error
     if not isinstance(content, dict) or not isinstance(content.get("nbformat"), int):
-        raise NotebookError(f"{path} is no notebook: its JSON says no nbformat. {wanted}")
+        raise NotebookError(f"{path} is no notebook: its JSON says no nbformat. {_WANTED}")
     if content["nbformat"] not in (3, 4):
         raise NotebookError(
             f"{path} has the notebook format {content['nbformat']}; 3 and 4 can be read. Open it "

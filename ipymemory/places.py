@@ -184,7 +184,7 @@ def project_of(path: Path, home: Path, *, share_worktrees: bool = True) -> Proje
         tree.top if tree else None,
         folder,
     )
-    root = next((each for each in wanted if each and not _too_wide(each)), real)
+    root = next((each for each in wanted if each and not is_too_wide(each)), real)
     return Project(root, project_key(root), home / "projects" / project_key(root))
 
 
@@ -250,7 +250,7 @@ def _is_folder(path: Path) -> bool:
         return not path.suffix
 
 
-def _too_wide(root: Path) -> bool:
+def is_too_wide(root: Path) -> bool:
     """Return whether `root` is a folder nobody means as one project: ``/`` or a home folder."""
     try:
         return root == root.parent or root == real_path(Path.home())

@@ -32,7 +32,7 @@ from ipymemory.model_notes import ModelNotes
 from ipymemory.models import Model
 from ipymemory.places import Project, SessionFolder
 from ipymemory.ran import Ran
-from ipymemory.session_model import SessionModel, preview
+from ipymemory.session_model import TOOLS, SessionModel, preview
 from ipymemory.transcript import Transcript
 from ipymemory.turns import Entry
 
@@ -342,9 +342,7 @@ class MemorySession:
         if conversation is None:
             return context
         model = self.session_model.model(session_notes.JOB, conversation, self.settings)
-        return replace(
-            context, model=model, conversation=conversation, tools=self.session_model.tools
-        )
+        return replace(context, model=model, conversation=conversation, specs=TOOLS)
 
     def _remember(self) -> None:
         """Read back what an earlier worker of this session left on record."""

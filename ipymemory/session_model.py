@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ipymemory import engines, markdown, memory_files, notes_base, prompts, sessions
+from ipymemory import engines, finding, markdown, memory_files, notes_base, prompts, sessions
 from ipymemory.config import Settings
 from ipymemory.context import Conversation
 from ipymemory.context.memory_index import Index
@@ -23,7 +23,7 @@ from ipymemory.events import Bus, Event
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Reply, Request, Usage
 from ipymemory.places import Project, SessionFolder
-from ipymemory.tools import EditTool, Tool
+from ipymemory.tools import EditTool
 from ipymemory.transcript import Transcript
 
 SUMMARY = "summary"
@@ -31,6 +31,10 @@ SUMMARY = "summary"
 
 MOST_FAILURES = 3
 """Compactions that fail in a row before no more are tried (behaviour S10)."""
+
+TOOLS = (*finding.SPECS, EditTool().spec)
+"""What every request of a session names, in one order: a provider's cache goes by it. What of it
+may be used, each job's fence says."""
 
 Settled = Callable[[], Awaitable[None]]
 """Waits until no update of the notes is in flight, within bounds."""
@@ -55,10 +59,6 @@ class SessionModel:
         """One for the session: it keeps its connections, and what it found out of its server."""
         self._conversation: Conversation | None = None
         self._failures = 0
-        edit = EditTool()
-        self.tools: Mapping[str, Tool] = {edit.spec.name: edit}
-        """What every request of the session names, in one order: a provider's cache goes by it.
-        What of it may be used, each job's fence says."""
 
     def chosen(self, settings: Settings) -> engines.Chosen:
         """Return the engine that may work now, and why it is not the one that was asked for."""
@@ -123,8 +123,7 @@ class SessionModel:
         if self.chosen(settings).name != "anthropic":
             return helped
         model = self.model(SUMMARY, conversation, settings)
-        specs = tuple(each.spec for each in self.tools.values())
-        reply = await model.complete(conversation.fork(prompts.SUMMARY_PROMPT, tools=specs))
+        reply = await model.complete(conversation.fork(prompts.SUMMARY_PROMPT, tools=TOOLS))
         if not reply.text.strip():
             raise EngineError("The model was asked for a summary and answered without a word.")
         conversation.sum_up(pieces, reply.text, self._index_text(settings))

@@ -73,6 +73,10 @@ PARTS = {
     "session_record": "sessions",
     "greeting": "extension",
     "memory_place": "places",
+    "fence": "permissions",
+    "reading": "tools",
+    "finding": "tools",
+    "patterns": "tools",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 

@@ -139,9 +139,10 @@ def _rests(kernel: Kernel) -> bool:
 
 
 def _size(body: dict[str, Any]) -> int:
-    """Return the tokens of a request's conversation, without its last message."""
-    texts = (each["text"] for message in body["messages"][:-1] for each in message["content"])
-    return sum(len(each.encode()) for each in texts) // 3
+    """Return the tokens of a request's system prompt and conversation but its last message."""
+    said = (each for message in body["messages"][:-1] for each in message["content"])
+    texts = (body["system"], *(each["text"] for each in said))
+    return sum(len(text.encode()) for text in texts) // 3
 
 
 @pytest.mark.spec("E12")
@@ -205,7 +206,7 @@ def test_a_tool_that_is_not_there_is_refused_and_the_answer_goes_on(
     kernel.run("x = 1")
     assert "I cannot run that." in shown(kernel, "%ask delete everything")
     answer = server.requests[1]["messages"][-1]["content"][0]
-    assert answer["is_error"] and "There is no tool here" in answer["content"]
+    assert answer["is_error"] and "Bash was refused. Allowed here: Read" in answer["content"]
 
 
 @pytest.mark.spec("L2")

@@ -46,10 +46,11 @@ def _told(place: Place, found: Chosen, everywhere: bool) -> str:
         told = "Engine **extractive**: built in, no model, and nothing leaves this machine."
         return f"{told} {found.reason}".strip()
     told = (
-        f"Engine **anthropic** {where}: a question (%%ask) sends this notebook's cells, masked, to "
+        f"Engine **anthropic** {where}: a question (%%ask) sends this notebook's cells, and what "
+        "files of the project the model looks at for it, masked, to "
         f"{engines.where(found.host)}, for {place.settings.engine.model}. "
-        f"{place.prefix}preview shows exactly what. The notes stay with the built-in engine, and "
-        f"{place.prefix}engine extractive ends this."
+        f"{place.prefix}preview shows the cells, the answer each look. The notes "
+        f"stay with the built-in engine, and {place.prefix}engine extractive ends this."
     )
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     if is_anthropic(found.host) and not any(map(os.environ.get, keys)):

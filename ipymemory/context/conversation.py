@@ -120,7 +120,7 @@ class Conversation:
                 self._asked[entry.id] = step.at
                 self._add(step.at, entry.id, self._answers.get(entry.id, ()))
             return
-        level = self._level()
+        level = self.level
         added = step.added and isinstance(entry, Turn)
         text = later(entry, level) if added else text_of(entry, level)  # type: ignore[arg-type]
         if text:
@@ -212,7 +212,8 @@ class Conversation:
 
     def metered(self, request: Request, usage: Usage) -> None:
         """Correct the meter by what a model really counted of `request`."""
-        estimate = tokens(request.system) + size_of(request.messages)
+        tools = "".join(f"{each.name} {each.description} {each.schema}" for each in request.tools)
+        estimate = tokens(request.system) + tokens(tools) + size_of(request.messages)
         if estimate >= 1000 and usage.prompt:
             low, high = _FACTORS
             self.factor = min(high, max(low, usage.prompt / estimate))
@@ -301,8 +302,9 @@ class Conversation:
         questions = [each.messages[0].text for each in asked if each.messages[-1] is not _HEARD]
         return questions[-1] if questions else ""
 
-    def _level(self) -> str:
-        """Return the stricter of what may be sent and what may be kept."""
+    @property
+    def level(self) -> str:
+        """What may be sent of outputs: the stricter of ``Privacy.sent_outputs`` and ``outputs``."""
         privacy = self.settings.privacy
         chosen = (str(privacy.sent_outputs), str(privacy.outputs))
         return max(chosen, key=lambda each: _LEVELS.index(each) if each in _LEVELS else 9)

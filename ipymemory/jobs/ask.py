@@ -8,6 +8,9 @@ run, what came until then is the answer.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,6 +56,8 @@ class AskContext:
     settings: Settings
     memories: str = ""
     """What was recalled for the question, between marks."""
+    specs: tuple[ToolSpec, ...] = ()
+    """The tools that the request names, where these are more than it may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +101,16 @@ async def ask(
     goes wrong is in the answer's outcome.
     """
     sent = assistant.question(question, kernel_state(context.entries), context.memories)
-    specs = tuple(each.spec for each in context.tools.values())
+    specs = context.specs or tuple(each.spec for each in context.tools.values())
     since = reset(context.entries)
     request = context.conversation.fork(sent, tools=specs, turns=last, since=since)
     heard = _Heard(context.model, request, hear)
+    said = _OnLoop(hear)
     engine = context.settings.engine
     outcome = await run_agent(
         heard,
         request,
-        {name: _Told(tool, hear) for name, tool in context.tools.items()},
+        {name: _Told(tool, said) for name, tool in context.tools.items()},
         _Asked(context.policy, hear),
         context.run,
         context.bus,
@@ -112,6 +118,7 @@ async def ask(
         seconds=engine.ask_minutes * 60,
         cancelled=cancelled,
     )
+    said.over = True
     messages = (Message("user", sent), *heard.exchange(outcome.status))
     return Answer("\n\n".join(heard.texts), outcome.calls, outcome, messages, heard.stop)
 
@@ -202,9 +209,32 @@ class _Heard:
         self.hear({"text": text})
 
 
+class _OnLoop:
+    """Hands pieces to `hear` on the loop that made this; a tool may tell from its own thread."""
+
+    def __init__(self, hear: Hear) -> None:
+        self.over = False
+        """Set at the end of the ask: a tool that was left behind has nothing more to tell."""
+        self._hear = hear
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
+    def __call__(self, piece: Mapping[str, Any]) -> None:
+        """Hand on `piece`, in the order in which they come from one thread."""
+        if threading.get_ident() == self._thread:
+            self._tell(piece)
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._tell, piece)
+
+    def _tell(self, piece: Mapping[str, Any]) -> None:
+        if not self.over:
+            self._hear(piece)
+
+
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A tool whose calls are told on."""
+    """A tool whose failures are told on."""
 
     tool: Tool
     hear: Hear
@@ -215,8 +245,7 @@ class _Told:
         return self.tool.spec
 
     def run(self, call: ToolCall, run: Run) -> str:
-        """Tell of the call and carry it out."""
-        self.hear({"call": self.spec.name, "about": about(call)})
+        """Carry the call out, and tell when it fails."""
         try:
             return self.tool.run(call, run)
         except IpymemoryError as error:
@@ -226,15 +255,16 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A policy whose refusals are told on."""
+    """A policy that is asked aloud: each call is told on, and each refusal."""
 
     policy: Policy
     hear: Hear
 
     def check(self, call: ToolCall) -> Allow | Deny:
         """Return the policy's answer."""
+        # In the model's own words: once it is allowed it names a path in full.
+        self.hear({"call": str(call.name)[:100], "about": about(call)})
         verdict = self.policy.check(call)
         if isinstance(verdict, Deny):
-            self.hear({"call": str(call.name)[:100], "about": about(call)})
             self.hear({"refused": str(call.name)[:100], "about": verdict.message[:500]})
         return verdict

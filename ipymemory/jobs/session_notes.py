@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -31,12 +31,12 @@ from ipymemory.extractive.material import ByModel, NotesMaterial
 from ipymemory.files import make_folder, read_json
 from ipymemory.held import Held, resolved
 from ipymemory.history import History, RunEntry
-from ipymemory.models import Model, Request
+from ipymemory.models import Model, Request, ToolSpec
 from ipymemory.notes_base import Base
 from ipymemory.permissions import OnlyFile
 from ipymemory.places import Project, SessionFolder
 from ipymemory.redaction import mask
-from ipymemory.tools import MOST_BYTES, EditTool, Tool, carriage_returns, notes_guard
+from ipymemory.tools import MOST_BYTES, EditTool, carriage_returns, notes_guard
 from ipymemory.turns import Entry, Message, new_id, utc_now
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Context:
     cancelled: Callable[[], bool] = lambda: False
     conversation: Conversation | None = None
     """Where a model writes: what it is a fork of."""
-    tools: Mapping[str, Tool] = field(default_factory=dict)
+    specs: tuple[ToolSpec, ...] = ()
     """The conversation's tools, which a fork repeats; all but Edit are refused."""
 
 
@@ -155,7 +155,7 @@ class _Update:
         outcome = await run_agent(
             context.model,
             request,
-            {**context.tools, edit.spec.name: edit},
+            {edit.spec.name: edit},
             OnlyFile(self.path),
             run,
             context.bus,
@@ -189,7 +189,9 @@ class _Update:
             messages = (Message("user", prompt),)
             return Request("", messages, (edit.spec,), self.material), edit
         by_hand = notes_base.by_hand(self.base, self.notes)
-        return conversation.fork(prompt), EditTool(notes_checks.guard(by_hand, guard))
+        return conversation.fork(prompt, tools=context.specs), EditTool(
+            notes_checks.guard(by_hand, guard)
+        )
 
     def warn(self, text: str) -> None:
         """Tell of a file of the user's that was passed over."""
