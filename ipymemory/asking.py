@@ -142,9 +142,11 @@ def ended(stream: Stream, answer: Growing) -> str:
     if stream.lost and isinstance(value.get("text"), str):
         answer.replace(value["text"])
     if stream.error or value.get("error"):
-        return str(stream.error or value["error"])
-    status = str(value.get("status"))
-    return _ENDS.get(status) or _STOPS.get(str(value.get("stop")), "")
+        why = str(stream.error or value["error"])
+    else:
+        why = _ENDS.get(str(value.get("status"))) or _STOPS.get(str(value.get("stop")), "")
+    budget = str(value.get("budget") or "")
+    return "\n\n".join(each for each in (why, f"*{budget}*" if budget else "") if each)
 
 
 def _wrong(what: str) -> CommandError:

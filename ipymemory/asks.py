@@ -52,6 +52,8 @@ class Asks:
         self._bus = bus
         self._history = history
         self._model = model
+        self._budget_said = ""
+        """The day (UTC) on which it was said that the budget is spent."""
         self._recalled: set[str] = set()
         """Names of the memories that this session's questions were given."""
 
@@ -98,7 +100,7 @@ class Asks:
             # A tool that was left behind ends at its next look at this.
             over = True
         conversation.answered(question.id, answer.messages)
-        return answer.as_dict()
+        return answer.as_dict() | {"budget": self._budget(settings)}
 
     def _fence(self, settings: Settings) -> Fence:
         """Return the fence of a question: the work tree of the notebook, and the memories."""
@@ -138,6 +140,14 @@ class Asks:
             )
             for each in found
         )
+
+    def _budget(self, settings: Settings) -> str:
+        """Return a word on a budget that is spent, once a day; it never keeps a question back."""
+        gate, day = self._model.ledger.gate(settings), f"{datetime.now(UTC):%Y-%m-%d}"
+        if gate.open or not settings.engine.budget_day or self._budget_said == day:
+            return ""
+        self._budget_said = day
+        return f"Questions go on, but nothing by itself calls a model: {gate.reason}."
 
     def _warn(self, error: IpymemoryError) -> None:
         self._bus.emit(Event("warning", job.JOB, details={"text": str(error)}))

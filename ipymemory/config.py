@@ -258,7 +258,25 @@ class Engine(Section):
     ask_minutes = Float(20.0, min=0.01, max=240.0, help="Most minutes of one %%ask.").tag(
         config=True
     )
-
+    budget_day = Float(
+        0.50,
+        min=0.0,
+        max=100_000.0,
+        help=(
+            "US dollars that models may cost in one project on one day (UTC) before what runs by "
+            "itself stops until the next; a question of yours is always asked. 0: nothing that "
+            "runs by itself calls a model."
+        ),
+    ).tag(config=True)
+    budget_day_tokens = Int(
+        5_000_000,
+        min=0,
+        max=10**12,
+        help=(
+            "The same bound for models without a known price, in tokens read and written. The "
+            "default is what the default budget buys of the default model's input."
+        ),
+    ).tag(config=True)
     idle_minutes = Float(
         10.0, min=0.01, max=1440.0, help="Minutes with nothing to do after which the worker ends."
     ).tag(config=True)

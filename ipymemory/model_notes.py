@@ -64,7 +64,8 @@ class ModelNotes:
         )
         if gate.open and self.ran.wait:
             return Gate(False, f"the last try failed; the next is in {self.ran.wait:.0f} s")
-        return gate
+        budget = self._model.ledger.gate(settings) if gate.open else gate
+        return gate if budget.open else budget
 
     def due(self, settings: Settings, *, rest_seconds: float, busy: bool) -> float | None:
         """Return the seconds until the gate opens by itself, None where something must happen."""

@@ -148,6 +148,15 @@ def test_cost_says_what_went_and_what_it_cost(project: Project) -> None:
     assert "2 calls, 5,000 tokens in (60% from the cache), 200 out" in page.markdown
     assert "1 call to a model without a known price" in page.markdown
     assert page.data["total"]["calls"] == page.data["today"]["calls"] == 2
+    assert "of the day's 0.50 USD are left" in page.markdown and page.data["budget"]["open"]
+    assert "Budget" not in call(project, "status").markdown
+    consent.choose(project, "anthropic", "api.anthropic.com")
+    assert "- **Budget** 0.50 USD of the day's" in call(project, "status").markdown
+    Ledger(project).record("ask", "h", "claude-haiku-5-5", Usage(0, 1_000_000))
+    for line in ("cost", "status"):
+        page = call(project, line)
+        assert "budget of 0.50 USD is spent (0.50 USD today); it opens again" in page.markdown
+    assert not call(project, "cost").data["budget"]["open"]
 
 
 @pytest.mark.spec("L12")

@@ -23,6 +23,7 @@ from ipymemory.events import Bus, Event
 from ipymemory.gates import Context
 from ipymemory.history import History
 from ipymemory.jobs import session_notes
+from ipymemory.models import Usage
 from ipymemory.notes_checks import guard
 from ipymemory.session import MemorySession
 from ipymemory.tools import notes_guard
@@ -523,6 +524,23 @@ def test_mode_off_and_no_consent_leave_the_notes_to_the_built_in_engine(
     fill(recorded, 6)
     assert len(rest(session, clock)) == 1
     assert not server.requests
+
+
+@pytest.mark.spec("L9")
+def test_a_spent_budget_stops_the_model_and_not_the_notes(
+    recorded: Recorded, opened: Open, clock: Clock, server: ModelServer
+) -> None:
+    server.brain = writer = Writer(Learnings="- Dates are day-first [2].")
+    session = opened()
+    session.session_model.ledger.record("ask", "host", "claude-haiku-5-5", Usage(10**7))
+    fill(recorded, 6)
+    assert len(rest(session, clock)) == 1
+    assert "the day's budget of" in session.model_gate().reason
+    assert not server.requests and "step = 5" in body(recorded, "Worklog")
+    session.settings.engine.budget_day = 50.0
+    (ran,) = rest(session, clock)
+    assert ran.wrote and len(writer.seen) == 1
+    assert "session_notes" in session.session_model.ledger.by_job()
 
 
 # Compaction

@@ -196,6 +196,21 @@ def test_a_server_that_knows_neither_caching_nor_counting_will_do(kernel: Kernel
         assert "without a known price" in shown(kernel, "%memory cost")
 
 
+@pytest.mark.spec("L9")
+def test_a_budget_that_is_spent_keeps_no_question_back_and_is_said_once(
+    kernel: Kernel, server: ModelServer
+) -> None:
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("%config Engine.budget_day = 1e-9")
+    kernel.run("x = 41")
+    told = shown(kernel, "%ask what is x?")
+    assert "Fine." in told and "Questions go on, but nothing by itself calls a model" in told
+    told = shown(kernel, "%ask and now?")
+    assert "Fine." in told and "budget" not in told
+    assert "it opens again at 00:00 UTC" in shown(kernel, "%memory status")
+
+
 def test_a_tool_that_is_not_there_is_refused_and_the_answer_goes_on(
     kernel: Kernel, server: ModelServer
 ) -> None:

@@ -15,7 +15,14 @@ def _cost(place: Place, arguments: Arguments) -> Page:
     ledger = Ledger(place.project)
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     total, day, jobs = ledger.spent(), ledger.spent(today), ledger.by_job()
+    budget = ledger.gate(place.settings)
     data = {
+        "budget": {
+            "day": float(place.settings.engine.budget_day),
+            "day_tokens": int(place.settings.engine.budget_day_tokens),
+            "open": budget.open,
+            "reason": budget.reason,
+        },
         "today": _as_dict(day),
         "total": _as_dict(total),
         "jobs": {name: _as_dict(each) for name, each in jobs.items()},
@@ -27,6 +34,7 @@ def _cost(place: Place, arguments: Arguments) -> Page:
         "",
         f"- **Today** (UTC) {_told(day)}",
         f"- **In all** {_told(total)}",
+        f"- **Budget** of what runs by itself: {budget.reason}",
         *(f"- {name}: {_told(each)}" for name, each in jobs.items()),
     ]
     return Page("\n".join(out), data)

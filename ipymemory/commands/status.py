@@ -12,6 +12,7 @@ from ipymemory import engines, lines, memory_place, sessions
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.cost import Ledger
 from ipymemory.errors import WorkerError
 from ipymemory.places import SessionFolder
 from ipymemory.transcript import Transcript
@@ -29,6 +30,7 @@ def _status(place: Place, arguments: Arguments) -> Page:
     data: dict[str, Any] = {
         "project": str(place.project.root),
         **_engine(place),
+        "budget": Ledger(place.project).gate(place.settings).reason,
         "mode": place.mode,
         "recording": _recording(place),
         "session": _session(folder, place),
@@ -68,6 +70,8 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
         f"- **Mode** {data['mode']}",
         f"- **Recording** {data['recording']}",
     ]
+    if data["engine"] != "extractive":
+        out.insert(3, f"- **Budget** {data['budget']}")
     if session:
         out.append(
             f"- **Session** {counted(session['turns'], 'turn')}, "
