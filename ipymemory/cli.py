@@ -17,8 +17,9 @@ from ipymemory.commands import calling, helping
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.commands.table import COMMANDS
-from ipymemory.config import Settings, read_config_files
+from ipymemory.config import Settings
 from ipymemory.config_files import config_files
+from ipymemory.config_reading import read_config_files
 from ipymemory.errors import CommandError, IpymemoryError
 
 PREFIX = "ipymemory "
@@ -53,7 +54,12 @@ def _run(words: list[str]) -> Page:
         )
     command = calling.find(known, words[0], PREFIX)
     arguments = calling.parse(command, words[1:], PREFIX)
-    page = command.run(here(), arguments)
+    place = here()
+    if command.name not in ("status", "doctor") or arguments.get(JSON.key):
+        # Those two show it on their page.
+        for sentence in place.problems:
+            _write(f"ipymemory: {sentence}", error=True)
+    page = command.run(place, arguments)
     return page.as_json() if arguments.get(JSON.key) else page
 
 
@@ -68,11 +74,10 @@ def line_commands() -> dict[str, Command]:
 
 
 def here() -> Place:
-    """Return the place of the current folder; a setting that is refused is said on stderr."""
-    config, failed = read_config_files(config_files())
-    settings, refused = Settings.read(config)
-    for sentence in (*failed, *refused):
-        _write(f"ipymemory: {sentence}", error=True)
+    """Return the place of the current folder; its `problems` tell what of settings is refused."""
+    files = config_files()
+    config, failed = read_config_files(files)
+    settings, refused = Settings.read(config, files)
     home = places.home(settings.memory.home)
     project = places.project_of(Path.cwd(), home, share_worktrees=settings.memory.share_worktrees)
     return Place(settings, home, project, ask=_ask, prefix=PREFIX, problems=(*failed, *refused))

@@ -12,23 +12,16 @@ default stands in for what was refused, since a slip in one line must not cost t
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode
 from traitlets.config import Config, Configurable
-from traitlets.config.loader import (
-    ConfigFileNotFound,
-    JSONFileConfigLoader,
-    PyFileConfigLoader,
-)
 
+from ipymemory.config_reading import set_in
 from ipymemory.errors import SettingError
-
-log = logging.getLogger(__name__)
 
 
 class Section(Configurable):
@@ -53,7 +46,9 @@ class Section(Configurable):
         except TraitError:
             given = math.nan
         if isinstance(given, float) and not math.isfinite(given):
-            return f"{cls.__name__}.{name} must be {_range(traits[name])}, not {value!r}."
+            # From a command line comes a text that is more than one, and says so of itself.
+            shown = str(value) if isinstance(value, str) else value
+            return f"{cls.__name__}.{name} must be {_range(traits[name])}, not {shown!r}."
         return None
 
     def update_config(self, config: Config) -> None:
@@ -313,47 +308,54 @@ class Settings:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
 
     @classmethod
-    def read(cls, config: Mapping[str, Any]) -> tuple[Settings, tuple[str, ...]]:
-        """Return the settings in `config`, and a sentence for each value that was refused.
+    def read(
+        cls, config: Mapping[str, Any], files: Sequence[Path] = ()
+    ) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings in `config`, and what `wrong` says of the values in it.
 
         A refused setting keeps its default, but one of `Privacy` the strictest value there is:
         whoever mistyped it wanted less kept. Sections that are not ours are left alone.
         """
-        taken, refused = Config(), []
+        taken = Config()
         for section in CLASSES:
             values = dict(config.get(section.__name__, {}))
-            for name, sentence in section.refusals(values).items():
+            for name in section.refusals(values):
                 del values[name]
-                known = name in section.class_trait_names(config=True)
-                strict = known and section is Privacy
-                if strict:
+                if section is Privacy and name in section.class_trait_names(config=True):
                     values[name] = ["*"] if name == "files" else "none"
-                used = "The default is used."
-                if strict:
-                    used = f"Until it is mended, {'*' if name == 'files' else 'none'} is used."
-                refused.append(f"{sentence} {used}" if known else sentence)
             taken[section.__name__] = Config(values)
-        return cls(taken), tuple(refused)
+        settings = cls(taken)
+        return settings, settings.wrong(config, files)
 
-    def take(self, config: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[str, ...]:
-        """Set what `config` says otherwise than `before` did; return what was refused.
+    def take(self, config: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+        """Set what `config` says otherwise than `before` did.
 
         For a config file that changed: what somebody set with ``%config`` meanwhile stays, unless
         the file says something new about it. A line that is gone gives the default back, and a
         refused value leaves the setting as it is.
         """
-        refused = []
         for each in self.objects:
             section = type(each).__name__
             defaults = type(each)()
             for name, value in _differences(before.get(section, {}), config.get(section, {})):
                 new = getattr(defaults, name, None) if value is _GONE else value
-                try:
+                if not each.refusals({name: new}):
                     each.update_config(Config({section: {name: new}}))
-                except TraitError as error:
-                    if value is not _GONE:
-                        refused.append(f"{error} It stays as it was.")
-        return tuple(refused)
+
+    def wrong(self, config: Mapping[str, Any], files: Sequence[Path] = ()) -> tuple[str, ...]:
+        """Return what is wrong in `config`: a value each, what holds instead, and where to mend it.
+
+        `files` are those that `config` was read from, as far as it was.
+        """
+        said = []
+        for each in self.objects:
+            section, known = type(each).__name__, each.trait_names(config=True)
+            for name, sentence in each.refusals(config.get(section, {})).items():
+                file = set_in(files, section, name)
+                where = str(file) if file else "the config file or command line that sets it"
+                holds = f"It is {getattr(each, name)!r} until you mend" if name in known else "Mend"
+                said.append(f"{sentence} {holds} {where}.")
+        return tuple(said)
 
     @property
     def objects(self) -> tuple[Section, ...]:
@@ -390,26 +392,3 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
         value = now.get(name, _GONE)
         if name not in before or before[name] != value:
             yield name, value
-
-
-def read_config_files(paths: Iterable[Path]) -> tuple[Config, tuple[str, ...]]:
-    """Return what the config files `paths` say, the later over the earlier, and what failed.
-
-    A Python file is run, as IPython and Jupyter run theirs, so only folders that belong to the
-    user or the administrator may be named. A file that is not there says nothing; one that
-    cannot be read gets a sentence, and the others count.
-    """
-    merged, failed = Config(), []
-    for path in paths:
-        loader = JSONFileConfigLoader if path.suffix == ".json" else PyFileConfigLoader
-        try:
-            merged.merge(loader(path.name, str(path.parent)).load_config())
-        except ConfigFileNotFound:
-            continue
-        except Exception as error:
-            log.warning("the config file %s failed", path, exc_info=True)
-            failed.append(
-                f"The config file {path} was left out: {type(error).__name__}: {error}. "
-                "Mend it; it is read again when it changes."
-            )
-    return merged, tuple(failed)

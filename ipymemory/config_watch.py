@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ipymemory.config import CLASSES, Settings, read_config_files
+from ipymemory.config import CLASSES, Settings
+from ipymemory.config_reading import read_config_files
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,8 @@ class ConfigWatch:
     """Watches `files`, the least important first, and keeps `settings` as they say.
 
     `config` is what held when the kernel started and `flags` what its command line set, which
-    goes above every file. `refused` holds a sentence for each value that was not taken.
+    goes above every file. `refused` holds a sentence for each file and value that is not taken,
+    `refused` at first.
     """
 
     def __init__(
@@ -38,8 +40,9 @@ class ConfigWatch:
         settings: Settings,
         config: dict[str, Any],
         flags: dict[str, Any],
+        refused: tuple[str, ...] = (),
     ) -> None:
-        self.refused: tuple[str, ...] = ()
+        self.refused = refused
         self._files = tuple(files)
         self._settings = settings
         self._flags = flags
@@ -75,12 +78,16 @@ class ConfigWatch:
                 return
             self._stamps = stamps
             config, failed = read_config_files(self._files)
-            if failed:
-                self.refused = failed
-                return
             now = self._own(config)
-            self.refused = self._settings.take(now, self._before)
-            self._before = now
+            if not failed:
+                # What a file said that fails now still holds.
+                self._settings.take(now, self._before)
+                self._before = now
+            self.refused = (
+                *failed,
+                *self._settings.wrong(now, self._files),
+                *self._settings.wrong(self._flags),
+            )
 
     def close(self) -> None:
         """End the thread; returns at once."""

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from ipymemory import greeting, places
-from ipymemory.config import Settings
+from ipymemory.config import CLASSES, Settings
+from ipymemory.config_reading import unread
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import IpymemoryError
 from ipymemory.host import config_files, flags
@@ -46,7 +47,7 @@ def load(shell: Any) -> None:
     except IpymemoryError as error:
         raise UsageError(f"ipymemory was not loaded. {error}") from None
     extension.install()
-    sys.stdout.write("\n".join((line, *extension.refused)) + "\n")
+    sys.stdout.write("\n".join((line, *extension.watch.refused)) + "\n")
 
 
 def load_quietly(shell: Any) -> None:
@@ -71,9 +72,12 @@ class Extension:
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
-        self.settings, self.refused = Settings.read(shell.config)
+        files = config_files(shell)
+        self.settings, wrong = Settings.read(shell.config, files)
+        names = [each.__name__ for each in CLASSES]
+        refused = (*unread(files, shell.config, names), *wrong)
         self.home = places.home(self.settings.memory.home)
-        self.watch = ConfigWatch(config_files(shell), self.settings, shell.config, flags(shell))
+        self.watch = ConfigWatch(files, self.settings, shell.config, flags(shell), refused)
         found = identity(shell)
         self.project = places.project_of(
             found.notebook or working_folder(),
@@ -129,7 +133,7 @@ class Extension:
             prefix=PREFIX,
             folder=self.live.folder,
             live=self.live,
-            problems=self.refused,
+            problems=self.watch.refused,
         )
 
 

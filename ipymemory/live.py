@@ -115,7 +115,7 @@ class LiveSession:
     @property
     def problems(self) -> tuple[str, ...]:
         """What went wrong in this process, the newest last."""
-        said = [*self.watch.refused, *self._problems.sentences]
+        said = [*self._problems.sentences]
         if self._client is not None:
             warnings = [e["details"]["text"] for e in self._client.events if e["kind"] == "warning"]
             said += dict.fromkeys(warnings)

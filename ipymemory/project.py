@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipymemory import markdown, places, sessions
-from ipymemory.config import Settings, read_config_files
+from ipymemory.config import Settings
 from ipymemory.config_files import config_files
+from ipymemory.config_reading import read_config_files
 from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.markdown import Section
 from ipymemory.places import Project, SessionFolder

@@ -190,8 +190,14 @@ def test_a_wrong_setting_is_said_and_its_default_used(
     assert json.loads(out)["kept"]["keep_days"] == 400
     assert err == (
         "ipymemory: Memory.keep_days must be a whole number from 1 up, not 0. "
-        "The default is used.\n"
+        f"It is 400 until you mend {config}.\n"
     )
+    sentence = err.removeprefix("ipymemory: ").rstrip("\n")
+    assert json.loads(out)["problems"] == [sentence]
+    for command in ("status", "doctor"):
+        _, out, err = run(capsys, command)
+        assert out.count(sentence) == 1
+        assert err == ""
 
 
 def test_the_hook_can_be_installed_and_removed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,8 @@ import pytest
 from traitlets import TraitError
 from traitlets.config import Config
 
-from ipymemory.config import CLASSES, Settings, read_config_files
+from ipymemory.config import CLASSES, Settings
+from ipymemory.config_reading import read_config_files, unread
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,11 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(
     section: str, name: str, value: Any, allowed: str
 ) -> None:
     settings, refused = Settings.read(Config({section: {name: value}}))
-    assert refused == (f"{section}.{name} must be {allowed}, not {value!r}. The default is used.",)
+    default = Settings().as_dict()[section][name]
+    assert refused == (
+        f"{section}.{name} must be {allowed}, not {value!r}. It is {default!r} until you mend the "
+        "config file or command line that sets it.",
+    )
     assert settings.as_dict() == Settings().as_dict()
 
 
@@ -50,6 +55,7 @@ def test_an_unknown_setting_is_named_with_what_there_is() -> None:
     assert len(refused) == 1
     assert refused[0].startswith("SessionNotes has no setting wait_secs; it has ")
     assert " enabled, " in refused[0]
+    assert refused[0].endswith(". Mend the config file or command line that sets it.")
 
 
 def test_one_wrong_line_does_not_cost_the_others() -> None:
@@ -77,14 +83,12 @@ def test_a_changed_file_sets_what_it_says_differently_and_nothing_else() -> None
     settings = Settings()
     settings.session_notes.update_config(Config({"SessionNotes": {"rounds": 7}}))
     before = {"SessionNotes": {"wait_seconds": 1.0}}
-    assert settings.take({"SessionNotes": {"wait_seconds": 3, "minutes": 99}}, before) == (
-        "SessionNotes.minutes must be a number from 0.01 to 60, not 99. It stays as it was.",
-    )
+    settings.take({"SessionNotes": {"wait_seconds": 3, "minutes": 99}}, before)
     notes = settings.session_notes
     assert (notes.wait_seconds, notes.rounds, notes.minutes) == (3, 7, 3)
-    assert settings.take({}, {"SessionNotes": {"wait_seconds": 3}}) == ()
+    settings.take({}, {"SessionNotes": {"wait_seconds": 3}})
     assert (notes.wait_seconds, notes.rounds) == (1, 7), "a line that is gone gives the default"
-    assert settings.take({}, {"SessionNotes": {"no_such_setting": 3}}) == ()
+    settings.take({}, {"SessionNotes": {"no_such_setting": 3}})
 
 
 def test_config_files_are_merged_and_a_broken_one_is_said(tmp_path: Path) -> None:
@@ -103,4 +107,34 @@ def test_config_files_are_merged_and_a_broken_one_is_said(tmp_path: Path) -> Non
 def test_a_mistyped_privacy_does_not_fall_open() -> None:
     settings, refused = Settings.read(Config({"Privacy": {"outputs": "no-tabels"}}))
     assert settings.privacy.outputs == "none"
-    assert "none is used" in refused[0]
+    assert "It is 'none' until you mend" in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "# c.Memory.mode\nc.SessionNotes.rounds = 0\n"),
+        ("a.json", '{"SessionNotes": {\n "minutes": 1,\n "rounds": 0}}'),
+    ],
+)
+def test_a_wrong_value_names_the_file_that_sets_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "z.py").write_text("# c.SessionNotes.rounds = 10\nc.SessionNotes.minutes = 1\n")
+    files = [tmp_path / name, tmp_path / "z.py", tmp_path / "absent.json"]
+    _, refused = Settings.read(read_config_files(files)[0], files)
+    assert len(refused) == 1
+    assert refused[0].endswith(f"not 0. It is 10 until you mend {tmp_path / name}.")
+
+
+def test_a_file_that_ipython_could_not_read_is_found_out(tmp_path: Path) -> None:
+    sections = [each.__name__ for each in CLASSES]
+    broken, fine, foreign = tmp_path / "a.py", tmp_path / "b.py", tmp_path / "c.py"
+    broken.write_text("c.Privacy.outputs = no_such_name\n")
+    fine.write_text("open('was run', 'w')\nc.Memory.keep_days = 7\n")
+    foreign.write_text("c.TerminalInteractiveShell.colors = (\n# c.Engine.name = 'x'\n")
+    found = unread([broken, fine, foreign], {"Memory": {"keep_days": 7}}, sections)
+    assert found == (
+        f"The config file {broken} was left out: NameError: name 'no_such_name' is not defined. "
+        "Mend it; it is read again when it changes.",
+    )
+    assert not Path("was run").exists(), "a file that was read is not run again"

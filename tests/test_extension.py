@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
+from traitlets.config.loader import DeferredConfigString
 
 from ipymemory import extension, processes, sessions
 from ipymemory.config import Settings
@@ -256,7 +257,8 @@ def test_a_wrong_setting_of_a_config_file_is_said_once_and_has_its_default(
     shell.run_line_magic("load_ext", "ipymemory")
     said = capsys.readouterr().out.splitlines()
     assert said[1:] == [
-        "Memory.keep_days must be a whole number from 1 up, not 0. The default is used."
+        "Memory.keep_days must be a whole number from 1 up, not 0. It is 400 until you mend the "
+        "config file or command line that sets it."
     ]
     settings = getattr(shell, extension.ATTRIBUTE).settings
     assert (settings.memory.keep_days, settings.session_notes.minutes) == (400, 2)
@@ -363,7 +365,9 @@ def test_a_changed_config_file_is_taken_over(tmp_path: Path, how: str) -> None:
     file.write_text("c.SessionNotes.rounds = 5\n")
     config = {"SessionNotes": {"rounds": 5, "minutes": 1.0}}
     settings = Settings(Config(config))
-    watch = ConfigWatch([file], settings, config, {"SessionNotes": {"minutes": "1.0"}})
+    watch = ConfigWatch(
+        [file], settings, config, {"SessionNotes": {"minutes": DeferredConfigString("1.0")}}
+    )
     try:
         file.write_text("c.SessionNotes.rounds = 6\nc.SessionNotes.wait_seconds = -1\n")
         getattr(watch, how)()
@@ -372,8 +376,11 @@ def test_a_changed_config_file_is_taken_over(tmp_path: Path, how: str) -> None:
         until(lambda: bool(watch.refused))
         assert watch.refused == (
             "SessionNotes.wait_seconds must be a number from 0 to 3600, not -1. "
-            "It stays as it was.",
+            f"It is 1.0 until you mend {file}.",
         )
+        file.write_text("c.SessionNotes.rounds = 6\nc.SessionNotes.wait_seconds = -1\n# more\n")
+        watch.check()
+        assert len(watch.refused) == 1, "it is still wrong after another change"
         settings.session_notes.update_config(Config({"SessionNotes": {"rounds": 9}}))
         file.write_text("c.SessionNotes.rounds = 6\nc.SessionNotes.section_tokens = 500\n")
         watch.check()

@@ -77,6 +77,7 @@ PARTS = {
     "reading": "tools",
     "finding": "tools",
     "patterns": "tools",
+    "config_reading": "config",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 

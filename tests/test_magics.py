@@ -284,8 +284,39 @@ def test_a_changed_config_file_is_taken_over_while_the_kernel_runs(
     config.write_text("c.SessionNotes.wait_seconds = 0\nc.SessionNotes.rounds = 0\n")
     eventually(lambda: kernel.run("y = 1") and "x = 1" in kernel.notes(), "the new setting holds")
     assert kernel.run("%config SessionNotes.rounds").text == "5\n"
-    said = "SessionNotes.rounds must be a whole number from 1 to 100, not 0. It stays as it was."
-    assert said in kernel.run("%memory status").markdown
+    said = "SessionNotes.rounds must be a whole number from 1 to 100, not 0. It is 5 until you mend"
+    for command in ("status", "doctor"):
+        page = kernel.run(f"%memory {command}").markdown.replace("**", "")
+        assert page.count(f"{said} {config}.") == 1
+    config.write_text("c.SessionNotes.rounds = (\n")
+    for command in ("status", "doctor"):
+        page = kernel.run(f"%memory {command}").markdown.replace("**", "")
+        assert page.count(f"The config file {config} was left out: SyntaxError: ") == 1
+        assert page.count("Mend it; it is read again when it changes.") == 1
+        assert said not in page
+    config.write_text("c.SessionNotes.rouns = 7\n")
+    for command in ("status", "doctor"):
+        page = kernel.run(f"%memory {command}").markdown.replace("**", "")
+        assert page.count("SessionNotes has no setting rouns; it has ") == 1
+        assert page.count(f"Mend {config}.") == 1
+    config.write_text("c.SessionNotes.rounds = 7\n")
+    assert "Nothing is wrong" in kernel.run("%memory doctor").markdown
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("S4")
+def test_a_config_file_that_ipython_could_not_read_is_said_at_load(
+    new_kernel: Callable[..., Kernel], tmp_path: Path
+) -> None:
+    config = tmp_path / "ipython" / "profile_default" / "ipython_config.py"
+    config.parent.mkdir(parents=True)
+    config.write_text("c.Privacy.outputs = no_such_name\n")
+    kernel = new_kernel()
+    said = f"The config file {config} was left out: NameError: name 'no_such_name' is not defined."
+    assert said in kernel.run("%load_ext ipymemory").text
+    for command in ("status", "doctor"):
+        page = kernel.run(f"%memory {command}").markdown.replace("**", "")
+        assert page.count(said) == 1
 
 
 @pytest.mark.kernel

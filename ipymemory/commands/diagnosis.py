@@ -61,6 +61,12 @@ def _doctor(place: Place, arguments: Arguments) -> Page:
     return Page("\n".join(lines), [asdict(each) for each in findings])
 
 
+def _finding(sentence: str) -> Finding:
+    """Return a finding that reads as `sentence`, whose last part says what to do."""
+    what, _, to_do = sentence.rpartition(". ")
+    return Finding(f"{what}." if what else "", to_do)
+
+
 def _home(place: Place) -> Iterator[Finding]:
     home = place.home
     there = next(p for p in (home, *home.parents) if p.exists())
@@ -156,9 +162,7 @@ def _notes(place: Place) -> Iterator[Finding]:
 
 
 def _template(place: Place) -> Iterator[Finding]:
-    for sentence in prompts.faults(config_folder(place.home)):
-        what, _, to_do = sentence.partition(". ")
-        yield Finding(f"{what}.", to_do)
+    yield from map(_finding, prompts.faults(config_folder(place.home)))
 
 
 def _leftovers(place: Place) -> Iterator[Finding]:
@@ -193,8 +197,7 @@ def _logs(place: Place) -> Iterator[Finding]:
 
 
 def _settings(place: Place) -> Iterator[Finding]:
-    for sentence in place.problems:
-        yield Finding(sentence, "Mend it in the config file.")
+    yield from map(_finding, place.problems)
     if place.live is not None and place.live.reason:
         yield Finding("Nothing is recorded.", place.live.reason)
 

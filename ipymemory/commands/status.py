@@ -22,7 +22,7 @@ ASK_SECONDS = 2.0
 """A worker at rest answers in milliseconds; the page does not wait for one that is busy."""
 
 PROBLEMS = 5
-"""Problems shown, the newest; the rest is in the log file."""
+"""Problems shown of this process, the newest; the rest is in the log file."""
 
 
 def _status(place: Place, arguments: Arguments) -> Page:
@@ -38,7 +38,7 @@ def _status(place: Place, arguments: Arguments) -> Page:
         "worker": place.live.worker if place.live else "",
         "gates": _gates(place),
         "kept": _kept(place),
-        "problems": [*place.problems, *(place.live.problems if place.live else ())][-PROBLEMS:],
+        "problems": [*place.problems, *(place.live.problems if place.live else ())[-PROBLEMS:]],
         "files": _files(place, folder),
     }
     return Page("\n".join(_lines(data)), data)
