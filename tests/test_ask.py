@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,57 @@ def test_a_stopped_ask_ends_within_the_time_and_keeps_what_came(
     answer, seconds = asyncio.run(_stops(asking))
     assert (answer.text, seconds < 0.2) == ("Half a", True)
     assert answer.messages[-1].text == f"Half a\n\n{assistant.STOPPED}"
+
+
+@dataclass
+class Slow:
+    """A tool that looks around for as long as it is let, in a thread, and then fails."""
+
+    over: threading.Event = field(default_factory=threading.Event)
+    began: threading.Event = field(default_factory=threading.Event)
+    threads: set[int] = field(default_factory=set)
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec("Read", "Read a file.", {"type": "object"}, reads=True)
+
+    def run(self, call: ToolCall, run: Run) -> str:
+        self.threads.add(threading.get_ident())
+        self.began.set()
+        self.over.wait(20)
+        raise ToolError("It was too late.")
+
+
+@pytest.mark.spec("L11")
+def test_a_tool_that_looks_for_long_is_left_behind_by_a_stop(new: Callable[..., Asking]) -> None:
+    asking, slow = new(read("a.py")), Slow()
+    asking.context = replace(asking.context, tools={"Read": slow})
+
+    async def go() -> tuple[Answer, float]:
+        task = asyncio.ensure_future(asking.run())
+        while not slow.began.is_set():
+            await asyncio.sleep(0.01)
+        begun = time.monotonic()
+        asking.stopped = True
+        answer = await task
+        took = time.monotonic() - begun
+        slow.over.set()
+        await asyncio.sleep(0.1)
+        return answer, took
+
+    answer, took = asyncio.run(go())
+    assert took < 0.2 and answer.outcome.status == "cancelled"
+    assert asking.told == [{"call": "Read", "about": "a.py"}], "what it said later is not heard"
+    assert threading.get_ident() not in slow.threads
+
+
+def test_what_a_tool_tells_from_its_thread_comes_in_its_place(new: Callable[..., Asking]) -> None:
+    asking, slow = new(read("a.py"), Reply("No.")), Slow()
+    slow.over.set()
+    asking.context = replace(asking.context, tools={"Read": slow})
+    assert asking().outcome.refused == 1
+    kinds = [next(iter(each)) for each in asking.told]
+    assert kinds == ["call", "refused", "text"]
 
 
 @pytest.mark.spec("L11")

@@ -510,6 +510,27 @@ def test_private_names_are_the_users_to_choose(world: World) -> None:
     assert isinstance(Fence(world.root, None, []).check(call), Allow)
 
 
+@pytest.mark.spec("E6", "L6")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".env", ".ENV", ".env.", ".env ", ".env~", ".env.bak.old", ".env::$DATA", "prod.env"),
+        *("\uff0eenv", ".e\u200bnv", "\u2024env", ".en\uff56", "id_rsa.\uff11", "data.cs\u24e5"),
+        *(
+            "A.PEM",
+            "a.csv.gz",
+            "x.xlsx",
+            "my-secrets.toml",
+            "credentials",
+            "hf_token",
+            "db.sqlite3",
+        ),
+    ],
+)
+def test_a_private_name_is_known_in_every_guise(world: World, name: str) -> None:
+    assert world.fence.is_private(name)
+
+
 def test_code_with_an_ordinary_name_is_not_taken_for_private(world: World) -> None:
     for name in (
         *(

@@ -254,6 +254,11 @@ def test_a_search_ends_when_it_is_told_to_and_when_its_time_is_up(
     begun = time.monotonic()
     assert "Not all was looked at" in tools("Grep", pattern=r"n\w+x")
     assert time.monotonic() - begun < 2
+    (root / "one").mkdir()
+    (root / "one" / "large.txt").write_text("needle in a line\n" * 100_000)
+    asked = iter(range(10**6))
+    tools.stopped = lambda: next(asked) > 5
+    assert "Not all was looked at" in tools("Grep", "one", pattern=r"n\w+x|needle$")
     tools.stopped = lambda: False
     monkeypatch.setattr(reading, "SECONDS", 0.1)
     assert "the time for one call was up" in tools("Grep", pattern=r"n\w+x")
