@@ -1,8 +1,8 @@
 """``%%ask`` and ``%ask``: a question to the assistant, and its answer while it comes.
 
 The magic runs on the main thread and waits there, so that the stop button and Ctrl-C reach it;
-they end the ask, and what had come stays. The answer is shown at most `UPDATES` times a second,
-its first words at once.
+they end the ask, what had come stays, and the cell counts as interrupted. The answer is shown at
+most `UPDATES` times a second, its first words at once.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ipymemory.errors import CommandError
+from ipymemory.stopping import Stop, Stopped
 from ipymemory.streamed import Growing, Notebook, Screen, Terminal
 from ipymemory.streaming import Stream
 
 UPDATES = 10.0
 """Most updates of a display a second."""
 
-WAIT_SECONDS = 1.0
-"""How long to wait for a piece at once; an interrupt ends the wait."""
+WAIT_SECONDS = 0.05
+"""How long to wait for a piece at once; whether the person wants to stop is seen in between."""
 
 USAGE = "%ask [--quiet] [--last N] TEXT, or %%ask with the question in the cell"
 
-STOPPED = "*Stopped.*"
+STOPPED = "Stopped."
 
 _ENDS = {
     "out_of_time": "The time for one ask was up; `%config Engine.ask_minutes` gives it more.",
@@ -98,10 +99,11 @@ def parse(line: str, cell: str | None = None) -> Question:
     return Question(text, quiet, last)
 
 
-def ask(shell: Any, asker: Asker, question: Question) -> None:
-    """Ask, and show the answer in the cell that runs; returns when it is over or was stopped.
+def ask(shell: Any, asker: Asker, question: Question, stop: Stop) -> None:
+    """Ask, and show the answer in the cell that runs; returns when it is over.
 
-    Raises `IpymemoryError` when it could not be asked at all.
+    Raises `IpymemoryError` when it could not be asked at all, and `Stopped` when the person
+    stopped it: then what had come is shown.
     """
     parent = shell.get_parent() if hasattr(shell, "get_parent") else None
     cell_id = ((parent or {}).get("metadata") or {}).get("cellId")
@@ -111,21 +113,26 @@ def ask(shell: Any, asker: Asker, question: Question) -> None:
     stream: Stream | None = None
     try:
         with asker.asking(question.text, question.last, cell) as stream:
-            follow(stream, screen, answer)
+            follow(stream, screen, answer, stop)
+            if not stream.ended:
+                raise Stopped
     except KeyboardInterrupt:
+        stop.wanted = True
         if stream is not None:
             for piece in stream.take(0.0):
                 answer.add(piece)
-        answer.note(STOPPED)
     else:
         answer.note(ended(stream, answer))
     screen.close(answer)
+    if stop.wanted:
+        # Also where the answer was whole just then: the cells behind are not to run.
+        raise Stopped(STOPPED)
 
 
-def follow(stream: Stream, screen: Screen, answer: Growing) -> None:
-    """Show what comes until the answer has ended."""
+def follow(stream: Stream, screen: Screen, answer: Growing, stop: Stop) -> None:
+    """Show what comes until the answer has ended, or is to be stopped."""
     shown, changed = 0.0, False
-    while not stream.ended:
+    while not (stream.ended or stop.wanted):
         until_next = shown + 1 / UPDATES - time.monotonic()
         pieces = stream.take(max(0.0, until_next) if changed else WAIT_SECONDS)
         for piece in pieces:

@@ -186,15 +186,15 @@ class MemoryMagics(Magics):
             --last N  let it see only the newest N cells and questions
 
         It reads and answers; it runs no code and changes nothing. The stop button or Ctrl-C ends
-        it and keeps what came. It needs a model: see ``%memory engine``. ``%memory ask-reset``
-        begins a new conversation.
+        it, keeps what came, and keeps cells queued behind it from running. It needs a model: see
+        ``%memory engine``. ``%memory ask-reset`` begins a new conversation.
         """
-        from ipymemory import asking  # late: loading needs none of it
+        from ipymemory import asking, stopping  # late: loading needs none of it
 
         try:
             question = asking.parse(line, cell)
-            with self._asker.aside():
-                asking.ask(self.shell, self._asker, question)
+            with stopping.Stop() as stop, self._asker.aside():
+                asking.ask(self.shell, self._asker, question, stop)
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,12 +18,13 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from ipymemory import asking
+from ipymemory import asking, stopping
 from ipymemory.asking import STOPPED, Asked, Question, follow, parse
 from ipymemory.client import MOST_ASKED, fitting
 from ipymemory.errors import CommandError
 from ipymemory.magics import MemoryMagics, with_questions
 from ipymemory.pipes import encode
+from ipymemory.stopping import Stop, Stopped
 from ipymemory.streamed import Growing, Terminal, settled
 from ipymemory.streaming import Stream
 
@@ -194,7 +197,7 @@ def test_the_first_words_are_shown_at_once_and_then_ten_times_a_second() -> None
 
     thread = threading.Thread(target=say)
     thread.start()
-    follow(stream, screen, answer := Growing())
+    follow(stream, screen, answer := Growing(), Stop())
     thread.join()
     times = [at for at, _ in screen.shown]
     assert times[0] - said[0] < 0.05
@@ -298,10 +301,10 @@ def test_a_wrong_call_asks_nobody(shell: Any) -> None:
     assert not asker.asked
 
 
-def test_an_interrupt_keeps_what_came_and_raises_nothing(
+def test_an_interrupt_keeps_what_came_and_the_cell_counts_as_interrupted(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Stopped(Asker):
+    class Interrupted(Asker):
         @contextmanager
         def asking(self, question: str, last: int | None, cell: Asked) -> Iterator[Stream]:
             stream = Stream()
@@ -316,12 +319,76 @@ def test_an_interrupt_keeps_what_came_and_raises_nothing(
             stream.take = interrupted  # type: ignore[method-assign]
             yield stream
 
-    asks(shell, Stopped())
-    assert shell.run_cell("%ask why").success
+    asks(shell, Interrupted())
+    result = shell.run_cell("%ask why")
+    assert isinstance(result.error_in_exec, Stopped)
+    assert type(result.error_in_exec).__name__ == "KeyboardInterrupt"
     printed = capsys.readouterr().out
-    assert "Half an answer" in printed
-    assert STOPPED.strip("*") in printed
-    assert "Traceback" not in printed
+    assert printed.split() == ["Half", "an", "answer", STOPPED]
+
+
+def test_whoever_stops_twice_tears_nothing_and_what_handled_the_signal_does_so_again(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    press = functools.partial(signal.raise_signal, signal.SIGINT)
+    ends = []
+
+    class Pressed(Asker):
+        @contextmanager
+        def asking(self, question: str, last: int | None, cell: Asked) -> Iterator[Stream]:
+            stream = Stream()
+            stream.put({"text": "Half an"})
+            press()
+            try:
+                yield stream
+            finally:
+                press()
+                stream.put({"text": " answer"})
+                press()
+                ends.append(question)
+
+    handled = []
+    before = signal.signal(signal.SIGINT, handler := lambda *signal: handled.append(signal))
+    try:
+        asks(shell, Pressed())
+        assert isinstance(shell.run_cell("%ask why").error_in_exec, Stopped)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ends == ["why"] and not handled
+    assert capsys.readouterr().out.split() == ["Half", "an", "answer", STOPPED]
+
+
+def test_an_end_that_hangs_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopping, "PATIENCE_SECONDS", 0.05)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), Stop():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.1)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it was not interrupted")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_that_is_ignored_stays_so_and_other_threads_get_none() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Stop() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.wanted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    def elsewhere() -> None:
+        with Stop():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    found: list[Any] = []
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [before]
 
 
 class Tty(io.StringIO):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -123,15 +125,60 @@ def test_the_stop_button_ends_it_within_200_ms_and_keeps_what_came(new_kernel: A
         ran, times = follow(kernel, kernel.send("%%ask\nwhat is x?"), "Half of it")
         interrupted, *_, idle = times[1:]
         waits.append(idle - interrupted)
-        assert ran.reply["status"] == "ok"
-        assert "error" not in ran.kinds
-        assert ran.messages[-1][1]["data"]["text/markdown"] == "Half of it\n\n*Stopped.*"
+        (shown, content), (error, raised) = ran.messages[-2:]
+        assert content["data"]["text/markdown"] == "Half of it", shown
+        assert (error, raised["traceback"]) == ("error", ["Stopped."])
+        assert ran.reply["ename"] == raised["ename"] == "KeyboardInterrupt"
         eventually((kernel.sessions[-1] / "stopped").exists, "the worker stopped too", 5)
         (kernel.sessions[-1] / "stopped").unlink()
     assert sorted(waits)[2] < 0.2, waits
     assert [each["status"] for each in asks(kernel)[1::2]] == ["interrupted"] * 5
     # The kernel goes on as if nothing had been.
     assert kernel.run("x + 1").text == "2\n"
+
+
+def test_the_cells_behind_an_ask_that_was_stopped_do_not_run(new_kernel: Any) -> None:
+    kernel = new_kernel()
+    load(kernel, "say(text='Half of it')", "while not cancelled(): await asyncio.sleep(0.01)")
+    request = kernel.send("%%ask\nwhat is x?", stop_on_error=True)
+    behind = [kernel.send(f"x = {n}", stop_on_error=True) for n in (2, 3)]
+    ran, _ = follow(kernel, request, "Half of it")
+    assert ran.reply["status"] == "error"
+    replies = [kernel.client.get_shell_msg(timeout=30) for _ in behind]
+    assert [each["content"]["status"] for each in replies] == ["aborted"] * 2
+    assert kernel.run("x").text == "1\n"
+
+
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize("cell", ["%ask why?", "import asyncio\nawait asyncio.sleep(0)\n%ask why?"])
+def test_stopping_again_and_again_loses_nothing_and_breaks_nothing(
+    new_kernel: Any, cell: str
+) -> None:
+    kernel = new_kernel()
+    load(
+        kernel,
+        "say(text='Half of it')",
+        "while not cancelled(): await asyncio.sleep(0.01)",
+        "(Path.cwd() / 'stopped').touch()",
+    )
+    handler = kernel.run("import signal; signal.getsignal(signal.SIGINT)").text
+    for n in range(4):
+        request = kernel.send(cell)
+        while "Half of it" not in str(kernel.client.get_iopub_msg(timeout=30)["content"]):
+            pass
+        # Within the time that it takes to stop: what comes later is IPython's to handle.
+        for _ in range(3):
+            os.kill(kernel.pid, signal.SIGINT)
+            time.sleep(0.0005 * n)
+        ran = kernel.collect(request)
+        assert ran.reply["ename"] == "KeyboardInterrupt"
+        assert asks(kernel)[-1]["status"] == "interrupted", asks(kernel)
+        eventually((kernel.sessions[-1] / "stopped").exists, "the worker stopped too", 5)
+        (kernel.sessions[-1] / "stopped").unlink()
+        time.sleep(0.2)
+    assert kernel.run("import signal; signal.getsignal(signal.SIGINT)").text == handler
+    assert kernel.run("x + 1").text == "2\n"
+    assert texts(kernel.recorded("x + 1")) == "2"
 
 
 @pytest.mark.spec("L2")

@@ -95,3 +95,27 @@ def test_control_c_gives_the_prompt_back_within_200_ms_and_keeps_what_came(
     ends = [json.loads(each) for each in path.read_text().splitlines() if '"ask_end"' in each]
     assert [each["status"] for each in ends] == ["interrupted"] * 3
     eventually(lambda: terminal.isalive(), "it lives on")
+
+
+def test_control_c_again_and_again_leaves_the_terminal_as_it_was(
+    terminal: Any, tmp_path: Path
+) -> None:
+    for n in range(5, 9):
+        terminal.sendline("%ask stop?")
+        terminal.expect("Half of.*it")
+        for _ in range(6):
+            terminal.sendintr()
+            time.sleep(0.002 * n)
+        # IPython takes those that come when the answer is over: the last one clears its line.
+        time.sleep(0.5)
+        terminal.sendline(f"print({n} * 1000)")
+        terminal.expect_exact(f"{n}000\r\n")
+        text = seen(terminal.before)
+        assert "Stopped." in text
+        assert "ipymemory" not in text, "no traceback of ours"
+    (path,) = (tmp_path / "home").glob("projects/*/sessions/*/transcript.jsonl")
+    lines = [json.loads(each) for each in path.read_text().splitlines()]
+    ends = [each["status"] for each in lines if each["type"] == "ask_end"]
+    assert ends == ["interrupted"] * 4
+    terminal.sendline("import signal; print(signal.getsignal(2) is signal.default_int_handler)")
+    terminal.expect_exact("True\r\n")

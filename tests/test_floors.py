@@ -66,6 +66,7 @@ PARTS = {
     "model_notes": "session",
     "ran": "session",
     "streamed": "asking",
+    "stopping": "asking",
     "restarts": "client",
     "host": "extension",
     "entry_lines": "transcript",

@@ -1,0 +1,67 @@
+"""The stop button and Ctrl-C while a question is answered: a wish first, an interrupt only then.
+
+An interrupt that is raised wherever the main thread happens to be would tear what ends an ask: a
+line of the record, the word to the worker, a terminal whose cursor is hidden. And whoever stops
+something often does so twice. So from `with Stop()` to its end SIGINT only notes the wish, which
+`asking.follow` looks for; should the end of the ask itself hang, the next one interrupts as ever.
+What handled the signal before handles it again afterwards, whatever happened.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+PATIENCE_SECONDS = 1.0
+"""What an ask gets to end in once it is to stop, five times what it should take; an interrupt
+after that is raised."""
+
+
+class Stopped(KeyboardInterrupt):
+    """An ask that was stopped: the cell counts as interrupted, so those queued behind do not run.
+
+    It is shown as one line in place of a traceback, which would be one of ours.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+# What tells an interrupted cell from a failed one goes by this name: frontends, and our record.
+Stopped.__name__ = Stopped.__qualname__ = "KeyboardInterrupt"
+
+
+class Stop:
+    """Whether the person wants an ask to stop, from `with` to its end.
+
+    Only the main thread gets signals; on another one nothing is put in their way.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._since = 0.0
+        self._before: Callable[[int, FrameType | None], Any] | None = None
+        self._ours = self._on_signal
+
+    def __enter__(self) -> Stop:
+        before = signal.getsignal(signal.SIGINT)
+        # What ignores the signal, or handles it outside Python, is left alone.
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            self._before = before
+            signal.signal(signal.SIGINT, self._ours)
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        if self._before is not None and signal.getsignal(signal.SIGINT) is self._ours:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not self.wanted:
+            self.wanted, self._since = True, now
+        elif now - self._since > PATIENCE_SECONDS and self._before is not None:
+            self._before(number, frame)
