@@ -21,10 +21,13 @@ from ipymemory.finding import reading_tools
 from ipymemory.history import History
 from ipymemory.jobs import ask as job
 from ipymemory.memory_place import memory_place
+from ipymemory.memory_tools import Remembering
 from ipymemory.places import Project, SessionFolder, real_path
 from ipymemory.recall import Recall
+from ipymemory.said import Said
 from ipymemory.session_model import TOOLS, SessionModel
 from ipymemory.transcript import Transcript
+from ipymemory.turns import Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Asks:
         conversation = self._model.conversation(transcript, settings)
         model = self._model.model(job.JOB, conversation, settings)
         fence = self._fence(settings)
+        remembering = self._remembering(question, transcript, settings, hear)
         over = False
 
         def stopped() -> bool:
@@ -85,8 +89,11 @@ class Asks:
             entries=transcript.entries,
             model=model,
             specs=TOOLS,
-            tools=reading_tools(fence, conversation.level, stopped),
-            policy=fence,
+            tools={
+                **reading_tools(fence, conversation.level, stopped),
+                **remembering.tools(),
+            },
+            policy=remembering.policy(fence),
             run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
             bus=self._bus,
             settings=settings,
@@ -99,8 +106,34 @@ class Asks:
         finally:
             # A tool that was left behind ends at its next look at this.
             over = True
+        self._recalled.update(remembering.names)
         conversation.answered(question.id, answer.messages)
         return answer.as_dict() | {"budget": self._budget(settings)}
+
+    def _remembering(
+        self,
+        question: Question,
+        transcript: Transcript,
+        settings: Settings,
+        hear: Callable[[Mapping[str, Any]], None],
+    ) -> Remembering:
+        """Return the tools that keep and forget memories for this question."""
+        asked = (each for each in transcript.entries if isinstance(each, Ask))
+        before = tuple(each.question for each in asked if each.id != question.id)
+        return Remembering(
+            opened=lambda: memory_files.opened(self._project, settings),
+            said=Said(question.text, before),
+            folder=self._folder,
+            ask=question.id,
+            notebook=self._notebook(),
+            tell=lambda text: hear({"noted": text}),
+        )
+
+    def _notebook(self) -> str:
+        try:
+            return sessions.read(self._folder).notebook
+        except IpymemoryError:
+            return ""
 
     def _fence(self, settings: Settings) -> Fence:
         """Return the fence of a question: the work tree of the notebook, and the memories."""

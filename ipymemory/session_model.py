@@ -20,6 +20,7 @@ from ipymemory.context.memory_index import Index
 from ipymemory.cost import Ledger
 from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
+from ipymemory.memory_tools import SPECS as MEMORY_TOOLS
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Reply, Request, Usage
 from ipymemory.places import Project, SessionFolder
@@ -32,7 +33,7 @@ SUMMARY = "summary"
 MOST_FAILURES = 3
 """Compactions that fail in a row before no more are tried (behaviour S10)."""
 
-TOOLS = (*finding.SPECS, EditTool().spec)
+TOOLS = (*finding.SPECS, EditTool().spec, *MEMORY_TOOLS)
 """What every request of a session names, in one order: a provider's cache goes by it. What of it
 may be used, each job's fence says."""
 

@@ -27,13 +27,17 @@ class _Call:
     tool: str
     about: str
     refused: bool = False
+    noted: str = ""
+    """What it did that a person should know, in a few words."""
 
     def line(self, mark: str) -> str:
         """Return the call as one line, what it is about between two `mark`."""
         tool = re.sub(r"\W", "", one_line(self.tool, 30)) or "tool"
         about = f" {mark}{one_line(self.about)}{mark}" if self.about.strip() else ""
         emphasis = "*" if mark else ""
-        return f"{emphasis}{tool}{emphasis}{about}{' (refused)' if self.refused else ''}"
+        noted = one_line(self.noted, 200) or ("refused" if self.refused else "")
+        noted = neutral(noted).strip() if mark else noted
+        return f"{emphasis}{tool}{emphasis}{about}{f' ({noted})' if noted else ''}"
 
 
 @dataclass(slots=True)
@@ -58,6 +62,8 @@ class Growing:
             self._parts.append(_Call(str(piece["call"]), str(piece.get("about") or "")))
         elif "refused" in piece and isinstance(last, _Call):
             last.refused = True
+        elif "noted" in piece and isinstance(last, _Call):
+            last.noted = str(piece["noted"])
 
     def replace(self, text: str) -> None:
         """Put `text` in place of all words: some of them were lost on the way."""
@@ -79,7 +85,7 @@ class Growing:
         calls: list[str] = []
         for each in (*self._parts, _Words(self._note)):
             if isinstance(each, _Call):
-                calls += [] if self.quiet else [each.line("`")]
+                calls += [] if self.quiet and not each.noted else [each.line("`")]
                 continue
             if each.shown is None:
                 each.shown = neutral(each.text).strip("\n").rstrip()
@@ -94,7 +100,7 @@ class Growing:
         blocks = [
             each.line("") if isinstance(each, _Call) else plain(each.text).strip("\n").rstrip()
             for each in (*self._parts, _Words(self._note))
-            if not (self.quiet and isinstance(each, _Call))
+            if not (self.quiet and isinstance(each, _Call) and not each.noted)
         ]
         return "\n\n".join(each for each in blocks if each)
 

@@ -127,6 +127,15 @@ def test_words_and_calls_stand_in_their_order_each_call_one_quiet_line() -> None
     assert grown({"text": "a"}, READ, quiet=True).markdown() == "a"
     assert grown(READ).markdown() == "*Read* `data/'clean'.py x`"
     assert grown(READ, quiet=True).empty
+    # What was written is told in any case, once, and does nothing but show.
+    kept = (
+        {"call": "Remember", "about": "x"},
+        {"noted": "kept as <b>; %memory undo takes it back"},
+    )
+    assert grown(*kept, quiet=True).markdown() == (
+        "*Remember* `x` (kept as &lt;b>; %memory undo takes it back)"
+    )
+    assert "(kept as <b>; %memory undo" in grown(*kept).plain()
 
 
 def test_what_a_second_try_says_stands_in_place_of_the_first() -> None:

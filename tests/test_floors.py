@@ -79,6 +79,8 @@ PARTS = {
     "finding": "tools",
     "patterns": "tools",
     "config_reading": "config",
+    "memory_tools": "tools",
+    "said": "tools",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 

@@ -1,9 +1,10 @@
 """The assistant: a question of the person's, answered by a model that has read the notebook along.
 
 The fence: tools that read, inside the project and the memory folder; at most `Engine.ask_rounds`
-rounds and `Engine.ask_minutes` minutes; no code runs and nothing is written. What the model says
-and which tools it calls is told piece by piece while it happens (`Hear`), and whatever ends the
-run, what came until then is the answer.
+rounds and `Engine.ask_minutes` minutes; no code runs and nothing is written, but memories where
+the person asks for that (`memory_tools`). What the model says and which tools it calls is told
+piece by piece while it happens (`Hear`), and whatever ends the run, what came until then is the
+answer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ipymemory import assistant
+from ipymemory import assistant, memory_tools
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.config import Settings
 from ipymemory.context import Conversation
@@ -38,7 +39,8 @@ MOST_TEXT = 100_000
 Hear = Callable[[Mapping[str, Any]], None]
 """Takes one piece: ``{"text"}`` words as they stream in; ``{"again"}`` all words since the last
 call, in place of what was streamed of them; ``{"call", "about"}`` a tool; ``{"refused", "about"}``
-a tool that was refused or failed."""
+a tool that was refused or failed; ``{"noted"}`` what the last tool did, where a person should know
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +149,13 @@ def _kernel(entry: Entry) -> int:
 
 
 def about(call: ToolCall) -> str:
-    """Return what a call is about, in a few words for a person: a path, a pattern and where."""
+    """Return what a call is about, in a few words: a path, a pattern and where, a fact."""
     # What a model sends need not be what its type says.
     given: object = call.input
     if not isinstance(given, Mapping):
         return ""
+    if call.name in memory_tools.NAMES:
+        return str(given.get("fact") or given.get("name") or "")[:500]
     words = [str(given[each]) for each in ("command", "pattern", "path") if given.get(each)]
     return " in ".join(words)[:500]
 

@@ -157,6 +157,17 @@ class MemoryFolder(ReadFolder):
         """Save `draft`, or propose it where a write waits for the user."""
         if not self.proposes or self.closed:
             return self.save(draft, run, replaces=replaces, asked=asked)
+        return self.propose(draft, run, replaces=replaces, asked=asked)
+
+    def propose(
+        self, draft: Draft, run: Run, *, replaces: str | None = None, asked: bool = False
+    ) -> Proposal:
+        """Have `draft` wait for the user's yes, whatever the mode; writes no memory.
+
+        Raises `MemoryRefused`, `PlaceError`.
+        """
+        if self.closed:
+            raise MemoryRefused(self.closed)
         draft = drafts.checked(draft)
         if not asked and self.forgotten(draft):
             raise MemoryRefused("The user forgot this before, so it was not proposed.")
