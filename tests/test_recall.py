@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import recall_set
 
 from ipymemory import places
 from ipymemory.history import History, Run
@@ -365,3 +366,58 @@ def test_terms_are_plain() -> None:
             assert term.isascii()
             assert term.isalnum()
             assert term == term.lower()
+
+
+@pytest.fixture
+def asked_of_many(project: Project, tmp_path: Path) -> tuple[recall_set.Find, dict[str, str]]:
+    """Find over the memories of the set, and which of them each name is."""
+    project.memory.mkdir(parents=True)
+    known = recall_set.wrote(project.memory)
+    recall = Recall(project, MemoryFolder(project.memory, project))
+    return lambda question: names(recall, question), known
+
+
+def test_most_questions_of_a_set_by_hand_are_answered_and_few_that_are_none(
+    asked_of_many: tuple[recall_set.Find, dict[str, str]],
+) -> None:
+    find, known = asked_of_many
+    for what, questions in (*recall_set.SETS.items(), ("held", recall_set.HELD)):
+        there, first = recall_set.hits(find, known, questions)
+        assert there >= 0.95, what
+        assert first >= 0.9, what
+    assert recall_set.wrong(find, recall_set.NOTHING) <= 0.1
+    assert recall_set.wrong(find, recall_set.HELD_NOTHING) <= 0.15
+
+
+def test_a_word_that_is_misspelt_or_has_another_ending_is_found(recall: Recall) -> None:
+    assert names(recall, "amonuts in the ledger are cents?") == ["cents"]
+    assert names(recall, "whose datta tema is that") == []
+    assert names(recall, "Zentimeter") == ["german"]
+    assert names(recall, "is the dictionery somewhere") == ["wiki"]
+    assert names(recall, "Integrationstest") == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_near"),
+    [
+        ("dictionary", "dictionery", True),
+        ("recal", "recall", True),
+        ("amonut", "amount", True),
+        ("timestmap", "timestamp", True),
+        ("zentimet", "zentimetern", True),
+        ("sensor", "censor", False),
+        ("cat", "car", False),
+        ("2023a", "2024a", True),
+        ("20231", "20241", False),
+        ("station", "statistic", False),
+        ("test", "testimony", False),
+        ("", "word", False),
+    ],
+)
+def test_forms_and_misspellings_of_a_word(one: str, other: str, is_near: bool) -> None:
+    assert words.near(one, other) is words.near(other, one) is is_near
+
+
+def test_a_word_or_two_are_looked_up_and_a_sentence_is_asked() -> None:
+    assert words.bare("column") and words.bare("sort column")
+    assert not words.bare("what column") and not words.bare("sort the column")

@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ipymemory import lines
@@ -23,6 +23,7 @@ from ipymemory.memory_files import Memory, MemoryFolder
 from ipymemory.places import Project
 from ipymemory.recall import database, ranking, words
 from ipymemory.recall.database import Database
+from ipymemory.recall.ranking import Candidate
 from ipymemory.turns import utc_now
 
 __all__ = ["Found", "Recall", "forget_uses"]
@@ -67,7 +68,7 @@ class Recall:
         if self.memory.mode == "off" or not wanted or n < 1:
             return ()
         found = []
-        for name, score in self._ranked(wanted):
+        for name, score in self._ranked(wanted, words.bare(question)):
             if name in without:
                 continue
             with contextlib.suppress(IpymemoryError):  # removed or replaced this moment
@@ -93,12 +94,12 @@ class Recall:
         self._synced, self._looked = None, (0.0, 0)
         self._ranked([])
 
-    def _ranked(self, wanted: Sequence[str]) -> list[tuple[str, float]]:
+    def _ranked(self, wanted: Sequence[str], bare: bool = True) -> list[tuple[str, float]]:
         for attempt in (1, 2):
             try:
                 with self._database.opened() as db:
                     self._sync(db)
-                    return self._answer(db, wanted)
+                    return self._answer(db, wanted, bare)
             except sqlite3.OperationalError as error:
                 # No FTS5, or another process holds the file: the file itself is not at fault.
                 log.info("The index of memories is not used: %s", error)
@@ -112,7 +113,7 @@ class Recall:
             except (OSError, IpymemoryError) as error:
                 log.info("The index of memories is not used: %s", error)
                 break
-        return self._gone_through(wanted)
+        return self._gone_through(wanted, bare)
 
     def _sync(self, db: sqlite3.Connection) -> None:
         now, changed = time.monotonic(), _changed(self.memory)
@@ -134,17 +135,45 @@ class Recall:
         except IpymemoryError:
             return None  # removed this moment
 
-    def _answer(self, db: sqlite3.Connection, wanted: Sequence[str]) -> list[tuple[str, float]]:
+    def _answer(
+        self, db: sqlite3.Connection, wanted: Sequence[str], bare: bool
+    ) -> list[tuple[str, float]]:
         counts, total = database.counted(db, wanted)
+        near = {each: database.near(db, each) for each in wanted if each not in counts}
         rarest = sorted((each for each in wanted if each in counts), key=counts.__getitem__)
-        found = database.candidates(db, rarest[: database.MOST_ASKED])
-        return ranking.ranked(found, ranking.worth(wanted, counts, total), self._uses())
+        others = sorted({each for found in near.values() for each in found})
+        asked = [*rarest[: database.MOST_ASKED], *others[: database.MOST_ASKED]]
+        return self._best(database.candidates(db, asked), wanted, counts, near, total, bare)
 
-    def _gone_through(self, wanted: Sequence[str]) -> list[tuple[str, float]]:
+    def _gone_through(self, wanted: Sequence[str], bare: bool) -> list[tuple[str, float]]:
         every = filter(None, map(self._read, self.memory.states()))
         found = [database.candidate(each) for each in every if each.current]
-        counts = Counter(term for each in found for term in each.all.intersection(wanted))
-        return ranking.ranked(found, ranking.worth(wanted, counts, len(found)), self._uses())
+        counts = Counter(term for each in found for term in each.all)
+        near = {
+            each: {term: count for term, count in counts.items() if words.near(each, term)}
+            for each in wanted
+            if each not in counts and each.isascii()
+        }
+        return self._best(found, wanted, counts, near, len(found), bare)
+
+    def _best(
+        self,
+        found: Sequence[Candidate],
+        wanted: Sequence[str],
+        counts: Mapping[str, int],
+        near: Mapping[str, Mapping[str, int]],
+        total: int,
+        bare: bool,
+    ) -> list[tuple[str, float]]:
+        held = {**{each: sum(others.values()) for each, others in near.items()}, **counts}
+        return ranking.ranked(
+            found,
+            ranking.worth(wanted, held, total),
+            self._uses(),
+            {each: others.keys() for each, others in near.items()},
+            frozenset() if bare else words.COMMON,
+            0.0 if bare else ranking.least(total),
+        )
 
     def _uses(self) -> dict[str, int]:
         """Return how often each memory was recalled, as far back as the record is read."""

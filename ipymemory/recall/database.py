@@ -17,6 +17,7 @@ from pathlib import Path
 from ipymemory.files import make_folder
 from ipymemory.memory_files.reading import State
 from ipymemory.memory_files.values import Memory
+from ipymemory.recall import words
 from ipymemory.recall.ranking import Candidate
 from ipymemory.recall.words import terms
 
@@ -127,6 +128,21 @@ def counted(db: sqlite3.Connection, wanted: Sequence[str]) -> tuple[dict[str, in
             counts[each] = int(row[0])
     total = db.execute("SELECT count(*) FROM memories").fetchone()[0]
     return counts, int(total)
+
+
+def near(db: sqlite3.Connection, term: str) -> dict[str, int]:
+    """Return the terms that memories hold in place of `term`, and how many hold each.
+
+    Asked are those that begin with the same two letters.
+    """
+    if not term.isascii() or len(term) < 3:
+        return {}
+    rows = db.execute(
+        "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? "
+        "AND abs(length(term) - ?) <= 3",
+        (term[:2], f"{term[:2]}\x7f", len(term)),
+    )
+    return {other: count for other, count in rows if words.near(term, other)}
 
 
 def candidates(db: sqlite3.Connection, wanted: Sequence[str]) -> list[Candidate]:

@@ -25,6 +25,9 @@ _RUN = re.compile(rf"(?P<unspaced>[{_UNSPACED}]+)|(?P<word>(?:[^\W{_UNSPACED}]|_
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
 _ACCENT = re.compile("[\u0300-\u036f]")
+_LEAST, _TWO_FROM, _ENDING = 5, 8, 3
+"""Letters of a word that may be misspelt; of one that may be so twice; of an ending at most."""
+
 _LONGEST = 64
 """Characters of a word; what is longer is a key, a hash or a picture."""
 
@@ -35,6 +38,29 @@ on or our shall should so some than that the their them then there these they th
 us use used using want was we were what when where which while who why will with would you your
 """
 """Words that tell nothing about what a question is about."""
+
+_STOP_GERMAN = """
+aber alle als also am an auch auf aus bei beim bin bis da das dass dein dem den der des die dies
+diese dieser dieses doch dort du ein eine einem einen einer eines er es für hat hier hin ich ihr im
+ist ja kann man mein mich mir mit muss nach nicht noch nur oder ohne sich sie sind soll sollen tun
+um und uns unser vom von vor wann warum was welche welcher welches welchem wenn wer werden wie wir
+wird wo worauf zu zum zur
+"""
+
+_COMMON = """
+add answer array begin between call cell change change code column compute convert copy count create
+data delete different draw each empty error every example explain fail fast few file fill find first
+fit format function get give good group help histogram image import index install key last length
+line list load long look loop lower many max mean merge min missing month more most name new next
+notebook null number object old one open order output parameter part path plot point print problem
+question quick read remove rename replace result return right row run same save second series set
+short show simple size slow sort split start step stop string sum summarise summarize table take
+tell test text thing time two type undo unique update value variable version way week word work
+write wrong year zero
+ausgabe code datei daten ergebnis fehler funktion liste spalte tabelle text wert werte zahl zeile
+zeilen zeige zeigen zelle
+"""
+"""What questions of every notebook are about: such words alone point at no memory."""
 
 
 def terms(text: str) -> list[str]:
@@ -51,6 +77,43 @@ def terms(text: str) -> list[str]:
         else:
             found += _of_word(word)
     return found
+
+
+def bare(question: str) -> bool:
+    """Return whether a question is a word or two and no sentence: as people look things up."""
+    found = _WORD.findall(question)
+    return len(found) <= 2 and not any(_stem(each.casefold()) in STOPPED for each in found)
+
+
+def near(term: str, other: str) -> bool:
+    """Return whether two terms are forms or misspellings of one word.
+
+    Of words in Latin letters: one is the beginning of the other and hardly shorter, or they differ
+    by a letter, by two from eight letters on; two letters that changed places count as one.
+    """
+    short, long = sorted((term, other), key=len)
+    if len(short) < _LEAST or short[0] != long[0] or short.isdigit() or long.isdigit():
+        return False
+    if len(long) - len(short) <= _ENDING and long.startswith(short):
+        return True
+    most = 2 if len(short) >= _TWO_FROM else 1
+    return len(long) - len(short) <= most and _distance(short, long, most) <= most
+
+
+def _distance(one: str, other: str, most: int) -> int:
+    """Return the letters to be changed, left out, added or swapped, at least `most` + 1."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        row = [at]
+        for to, wanted in enumerate(other, 1):
+            cost = min(row[-1] + 1, last[to] + 1, last[to - 1] + (letter != wanted))
+            swapped = at > 1 and to > 1 and letter == other[to - 2] and one[at - 2] == wanted
+            row.append(min(cost, before[to - 2] + 1) if swapped else cost)
+        if min(row) > most:
+            return most + 1
+        before, last = last, row
+    return last[-1]
 
 
 def asked(question: str) -> list[str]:
@@ -115,5 +178,6 @@ def _coded(term: str) -> str:
     return term if term.isascii() else f"x{term.encode('utf-8', 'surrogatepass').hex()}"
 
 
-STOPPED = frozenset(map(_stem, _STOP.split()))
+STOPPED = frozenset(_stem(each) for text in (_STOP, _STOP_GERMAN) for each in text.split())
+COMMON = frozenset(map(_stem, _COMMON.split()))
 """The same as terms."""

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.benchmarks import loading, memories, memory, model, notes, recording, stalls
+from tests.benchmarks import loading, memories, memory, model, notes, recalling, recording, stalls
 from tests.benchmarks.figures import Row, table
 
 PARTS = {
@@ -21,6 +21,7 @@ PARTS = {
     "memory": memory,
     "notes": notes,
     "memories": memories,
+    "recalling": recalling,
     "model": model,
 }
 

@@ -68,6 +68,8 @@ recall = Recall(project, MemoryFolder(project.memory, project))
 build = took(lambda: recall.find("how are dates parsed")) / 1000
 questions = ["how are dates parsed", "loadCsv", "\\u65e5\\u671f", "why is the sky blue"]
 questions += [f"what about {words(6)} and {words(3)}" for _ in range(40)]
+# Misspelt words are looked for among all that there are.
+questions += [" ".join(f"{each[:-2]}x" for each in words(6).split()) for _ in range(20)]
 times = sorted(took(lambda: recall.find(each)) for each in questions)
 assert [each.memory.name for each in recall.find("day first dates")] == ["dates"]
 other = Recall(project, MemoryFolder(project.memory, project))
