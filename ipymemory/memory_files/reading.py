@@ -98,18 +98,21 @@ class ReadFolder:
     def find(self, name: str) -> Memory:
         """Return the memory that a person means by `name`, as a scan sees it.
 
-        Its name, its file or the name it gives itself, whatever the case; the beginning is
-        enough when only one begins so. Raises `MemoryMissing`.
+        Its name, its file or the name it gives itself, whatever the case and the form of Unicode
+        (macOS writes file names apart that people type as one letter); the beginning is enough
+        when only one begins so. Raises `MemoryMissing`.
         """
         every = self.scan()
-        wanted = name.strip().removesuffix(".md").casefold()
+        wanted = drafts.folded_name(name.strip().removesuffix(".md"))
         for each in every:
             if each.name == name:
                 return each
         for each in every:
-            if wanted in (each.name.casefold(), each.label.casefold()):
+            if wanted in (drafts.folded_name(each.name), drafts.folded_name(each.label)):
                 return each
-        begun = [each for each in every if wanted and each.name.casefold().startswith(wanted)]
+        begun = [
+            each for each in every if wanted and drafts.folded_name(each.name).startswith(wanted)
+        ]
         if len(begun) == 1:
             return begun[0]
         raise MemoryMissing(_no_memory(one_line(name, 60), [each.name for each in begun or every]))
