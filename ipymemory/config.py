@@ -219,6 +219,22 @@ class SessionNotes(Section):
     ).tag(config=True)
 
 
+class Extraction(Section):
+    """What is learned for the notebooks to come, without being asked."""
+
+    enabled = Bool(True, help="Whether memories are made of what people say.").tag(config=True)
+    every_turns = Int(
+        0, min=0, max=1000, help="Turns after which they are looked through; 0: after each."
+    ).tag(config=True)
+    rest_seconds = Float(
+        120.0,
+        min=1.0,
+        max=86_400.0,
+        help="Seconds at rest after which turns are looked through, however few.",
+    ).tag(config=True)
+    minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one run.").tag(config=True)
+
+
 class Engine(Section):
     """The worker process and the engine that runs in it."""
 
@@ -288,6 +304,7 @@ CLASSES: tuple[type[Section], ...] = (
     Capture,
     Privacy,
     SessionNotes,
+    Extraction,
     Engine,
 )
 
@@ -303,6 +320,7 @@ class Settings:
             self.capture = Capture(config=config)
             self.privacy = Privacy(config=config)
             self.session_notes = SessionNotes(config=config)
+            self.extraction = Extraction(config=config)
             self.engine = Engine(config=config)
         except TraitError as error:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
@@ -365,6 +383,7 @@ class Settings:
             self.capture,
             self.privacy,
             self.session_notes,
+            self.extraction,
             self.engine,
         )
 

@@ -19,8 +19,8 @@ class Event:
     """Something that happened in a job. `kind` is one word; `details` are JSON values.
 
     Kinds and their details: ``started`` (engine, reason), ``call`` (tool, path), ``refused``
-    (tool, reason), ``wrote`` (path), ``finished`` and ``failed`` (the run's outcome), ``warning``
-    (text), ``gate`` (open, reason).
+    (tool, reason), ``wrote`` (path), ``finished`` and ``failed`` (the run's outcome), ``saved``
+    (what was learned), ``warning`` (text), ``gate`` (open, reason).
     """
 
     kind: str

@@ -209,7 +209,7 @@ class LiveSession:
 
     def happened(self, name: str, **details: Any) -> None:
         """Put an event into the transcript, if one has begun."""
-        self._append({"type": "event", "id": new_id(), "time": utc_now(), "name": name, **details})
+        self._append({**details, "type": "event", "id": new_id(), "time": utc_now(), "name": name})
 
     def _append(self, line: Mapping[str, Any]) -> None:
         """Append a line that nothing depends on, if the transcript has begun."""

@@ -144,6 +144,7 @@ class MemoryMagics(Magics):
             %memory recall            find memories for a question
             %memory remember          keep a memory for this project's notebooks to come
             %memory forget            remove a memory, and do not learn it again
+            %memory extract           look now for what is worth remembering in what was said
             %memory proposals         show memories that wait for a yes, accept or refuse them
             %memory history           list what engines wrote, newest first
             %memory diff              show what a run changed

@@ -24,6 +24,8 @@ from ipymemory.turns import CellError, Entry, Output, OutputKind, Prose, Status,
 
 MOST_BYTES = 200 * 1024 * 1024
 """Bytes of a file that is read: parsing that many takes less than a second."""
+MOST_WORDS = 4_000_000
+"""Characters of cells that are compared: masking as many takes some seconds of the worker's."""
 SOURCE_CHARS = 32 * 1024
 OUTPUT_CHARS = 4000
 OUTPUTS = 60
@@ -83,6 +85,28 @@ def parse(path: Path, data: bytes) -> NotebookFile:
         )
     title = reader.masker.mask(_title(content, entries))
     return NotebookFile(path, tuple(entries), reader.language, title)
+
+
+def words(path: Path) -> str:
+    """Return the sources of all cells of the notebook `path`, masked, private ones left out.
+
+    For telling what came with the file; nothing for one that was never saved. Raises
+    `NotebookError`, also for more than `MOST_WORDS`.
+    """
+    if path.is_file() and not path.stat().st_size:
+        return ""
+    content, masker = _content(path, _data(path)), Masker()
+    sheets = content.get("worksheets") if content["nbformat"] == 3 else [content]
+    cells = [
+        cell
+        for sheet in (sheets if isinstance(sheets, list) else [])
+        for cell in _list(_mapping(sheet).get("cells"))
+    ]
+    found = [_source(cell) for cell in cells if isinstance(cell, dict)]
+    if sum(map(len, found)) > MOST_WORDS:
+        raise NotebookError(f"{path} holds more than {MOST_WORDS:,} characters of cells.")
+    kept = [each for each in found if each.strip() and not is_private(each)]
+    return "\n\n".join(masker.mask(masker.mask_source(each)) for each in kept)
 
 
 _WANTED = "Name a notebook file (.ipynb)."
@@ -262,6 +286,10 @@ def _timing(cell: dict[str, Any]) -> tuple[str, float | None]:
     except (ValueError, TypeError):
         return str(began), None
     return str(began), took if took >= 0 else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -140,6 +140,16 @@ class SessionFolder:
         return self.path / "notes.base.md"
 
     @property
+    def opened(self) -> Path:
+        """What the saved notebook held when each kernel began, to tell whose words are whose."""
+        return self.path / "opened.json"
+
+    @property
+    def extraction(self) -> Path:
+        """What was looked through for memories, and what was learned and not told yet."""
+        return self.path / "extraction.json"
+
+    @property
     def worker_log(self) -> Path:
         """The worker's record of what it did, JSON Lines."""
         return self.path / "worker.jsonl"

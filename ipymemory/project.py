@@ -19,6 +19,7 @@ from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import SessionRecord
 
 if TYPE_CHECKING:
+    from ipymemory.jobs.extraction import Extracted
     from ipymemory.memory_files import Memory, MemoryFolder
 
 
@@ -83,6 +84,29 @@ def update_notes(folder: SessionFolder, project: Project, settings: Settings) ->
     outcome = asyncio.run(session.update_notes(force=True))
     if outcome.status != "done":
         raise IpymemoryError(f"The notes were not updated: {outcome.error or outcome.status}")
+
+
+def extract(folder: SessionFolder, project: Project, settings: Settings) -> Extracted:
+    """Look through a session for memories, gates or not, in this process; return what came of it.
+
+    Raises `CommandError` where a kernel that lives does it itself, `IpymemoryError` when it fails.
+    """
+    import asyncio
+
+    from ipymemory.session import MemorySession
+
+    record = sessions.read(folder)
+    if sessions.owned(record, folder, datetime.now(UTC)):
+        raise CommandError(
+            "A running kernel looks through this session itself. Type %memory extract in its "
+            "notebook."
+        )
+    session = MemorySession(folder, project, settings)
+    session.observe()
+    found = asyncio.run(session.extracting.extract(settings))
+    if found.status != "done":
+        raise IpymemoryError(f"The turns were not looked through: {found.error or found.status}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
+from ipymemory.extracting import Extracting
 from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
 from ipymemory.history import History
@@ -64,6 +65,9 @@ class MemorySession:
         # One for the session's life: it reads its log only as far as that has grown.
         self._history = History(project.history)
         self.session_model = SessionModel(folder, project, self.bus)
+        self.extracting = Extracting(
+            folder, project, self.bus, self.transcript, lambda: self.cancelled, clock
+        )
         self._asks = Asks(folder, project, self.bus, self._history, self.session_model)
         self._clock = clock
         self._changed: dict[str, None] = {}
@@ -98,8 +102,8 @@ class MemorySession:
 
     @property
     def running(self) -> bool:
-        """Whether an update is in flight or waits for one."""
-        return self._lock.locked() or self._next is not None
+        """Whether a run is in flight or waits for one."""
+        return self._lock.locked() or self._next is not None or self.extracting.running
 
     def gate(self) -> Gate:
         """Return whether an update of the notes may start now, and why."""
@@ -122,6 +126,10 @@ class MemorySession:
 
     def due(self) -> float | None:
         """Return the seconds until something may run, None while nothing is waited for."""
+        dues = (self._notes_due(), self.extracting.due(self.settings))
+        return min((each for each in dues if each is not None), default=None)
+
+    def _notes_due(self) -> float | None:
         notes = self.settings.session_notes
         if not notes.enabled:
             return None
@@ -136,9 +144,11 @@ class MemorySession:
         return own if model is None else min(own, model)
 
     async def run_due(self) -> Outcome | None:
-        """Run what its gate lets through; return the outcome, None when nothing ran."""
+        """Run what its gate lets through; return the notes' outcome, None if not due."""
         if self._unread:
             self.observe()
+        # It takes milliseconds; a model may take minutes.
+        await self.extracting.run_due(self.settings)
         if self.gate().open:
             return await self.update_notes()
         return await self.update_notes(by_model=True) if self.model_gate().open else None
@@ -193,7 +203,9 @@ class MemorySession:
 
     async def finish(self) -> None:
         """Wait for updates in flight, then cover what is left; for the end of a kernel."""
-        while self.running:
+        # First, since it takes milliseconds, and a model in flight may take all the time there is.
+        await self.extracting.finish(self.settings)
+        while self._lock.locked() or self._next is not None:
             await asyncio.sleep(0)
             async with self._lock:
                 pass
@@ -204,7 +216,11 @@ class MemorySession:
         """Return what the status page shows, as JSON values. Never raises."""
         return {
             "mode": self._mode(),
-            "gates": {"notes": self.gate().reason, "notes by a model": self.model_gate().reason},
+            "gates": {
+                "notes": self.gate().reason,
+                "notes by a model": self.model_gate().reason,
+                "extraction": self.extracting.gate(self.settings).reason,
+            },
             "running": self.running,
             "waiting": len(self._changed),
             "busy": self.transcript.busy,
@@ -213,6 +229,7 @@ class MemorySession:
             "services": {
                 "notes": self._ran.as_dict(),
                 "notes by a model": self._model_notes.ran.as_dict(),
+                "extraction": self.extracting.ran.as_dict(),
             },
         }
 
@@ -292,6 +309,7 @@ class MemorySession:
         self._unread = True
         new = self.transcript.follow()
         self._unread = False
+        self.extracting.observe(new)
         if first:
             new = self._not_covered(new)
         if new:

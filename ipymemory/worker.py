@@ -241,6 +241,7 @@ class Worker:
             bus,
         )
         self._outlet.say({"type": "ready", "pid": os.getpid()})
+        self._session.extracting.opened()
         self._session.observe()
         self._task(self._expire(self._session))
 
@@ -320,6 +321,14 @@ class Worker:
                     f"The notes were not updated: {outcome.error or outcome.status}"
                 )
             return outcome.as_dict()
+        if name == "extract":
+            session.observe()
+            found = await session.extracting.extract(session.settings)
+            if found.status != "done":
+                raise IpymemoryError(
+                    f"The turns were not looked through: {found.error or found.status}"
+                )
+            return found.as_dict()
         raise IpymemoryError(f"The worker knows no question called {name!r}.")
 
     async def _drain(self) -> None:

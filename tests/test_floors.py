@@ -65,6 +65,8 @@ PARTS = {
     "session_model": "session",
     "model_notes": "session",
     "ran": "session",
+    "extracting": "session",
+    "looked_through": "sessions",
     "streamed": "asking",
     "stopping": "asking",
     "restarts": "client",

@@ -154,8 +154,8 @@ def test_the_transcript_is_told(project: Project) -> None:
     call(project, "forget dates", live=live)
     name = "dates-in-this-source-are-day-first-from-the-data-team"
     assert live.told == [
-        ("memory", {"what": "saved", "memory": name, "type": "project"}),
-        ("memory", {"what": "forgotten", "memory": name, "type": "project"}),
+        ("memory", {"what": "saved", "memory": name, "kind": "project"}),
+        ("memory", {"what": "forgotten", "memory": name, "kind": "project"}),
     ]
 
 

@@ -21,6 +21,8 @@ from ipymemory.models import Reply, Request
 from ipymemory.ran import FIRST_RETRY, LAST_RETRY
 from ipymemory.session import MemorySession
 
+NOTES_ALONE: dict[str, dict[str, Any]] = {"Extraction": {"enabled": False}}
+
 
 class Clock:
     def __init__(self) -> None:
@@ -68,7 +70,8 @@ Open = Callable[..., MemorySession]
 @pytest.fixture
 def opened(recorded: Recorded, clock: Clock) -> Open:
     def make(model: Any = None, bus: Bus | None = None, **config: dict[str, Any]) -> MemorySession:
-        settings = Settings.read(config)[0]
+        # The notes alone: what is due of the extraction is told in its own tests.
+        settings = Settings.read({**NOTES_ALONE, **config})[0]
         folder, project = recorded.folder, recorded.project
         return MemorySession(folder, project, settings, bus, model, clock)
 
@@ -117,14 +120,14 @@ def test_settings_change_while_it_runs(recorded: Recorded, opened: Open, clock: 
     recorded.cell("x = 1")
     session.observe()
     assert session.due() == 1.0
-    session.configure(Settings.read({"SessionNotes": {"wait_seconds": 30.0}})[0])
+    session.configure(Settings.read({**NOTES_ALONE, "SessionNotes": {"wait_seconds": 30.0}})[0])
     assert session.due() == 30.0
-    session.configure(Settings.read({"SessionNotes": {"enabled": False}})[0])
+    session.configure(Settings.read({**NOTES_ALONE, "SessionNotes": {"enabled": False}})[0])
     assert session.due() is None
     assert "turned off" in session.gate().reason
     asyncio.run(session.finish())
     assert recorded.notes() == ""
-    session.configure(Settings.read({"SessionNotes": {"wait_seconds": 0.0}})[0])
+    session.configure(Settings.read({**NOTES_ALONE, "SessionNotes": {"wait_seconds": 0.0}})[0])
     assert session.due() == 0.0
 
 

@@ -178,7 +178,7 @@ def _notebook(place: Place) -> str:
 def _happened(place: Place, what: str, memory: Memory) -> None:
     """Tell the transcript, so that nobody learns from this cell what was just done by hand."""
     if place.live is not None:
-        place.live.happened("memory", what=what, memory=memory.name, type=memory.kind)
+        place.live.happened("memory", what=what, memory=memory.name, kind=memory.kind)
 
 
 REMEMBER = Command(

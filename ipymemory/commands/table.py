@@ -15,6 +15,7 @@ from ipymemory.commands.costs import COST
 from ipymemory.commands.diagnosis import DOCTOR
 from ipymemory.commands.engine import ENGINE
 from ipymemory.commands.exporting import EXPORT
+from ipymemory.commands.extraction import EXTRACT
 from ipymemory.commands.memories import LIST, RECALL, SHOW
 from ipymemory.commands.modes import MODE, PAUSE, RESUME
 from ipymemory.commands.notes import NOTES
@@ -30,7 +31,7 @@ COMMANDS: dict[str, Command] = {
     for each in [
         *(STATUS, NOTES, MODE, PAUSE, RESUME),
         *(ENGINE, PREVIEW, COMPACT, COST, ASK_RESET),
-        *(LIST, SHOW, RECALL, REMEMBER, FORGET, PROPOSALS),
+        *(LIST, SHOW, RECALL, REMEMBER, FORGET, EXTRACT, PROPOSALS),
         *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]
 }

@@ -7,7 +7,7 @@ a question is no learning, and a living document's own text is nobody's words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 _MOST = 20_000
@@ -17,6 +17,7 @@ _HEADING = re.compile(r"^ {0,3}(?P<level>#{1,6})[ \t]+(?P<text>.*?)[ \t#]*$")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?P<text>.*)$")
 _CHECK = re.compile(r"^\[(?P<mark>[ xX])\]\s+(?P<text>.*)$")
 _END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+(?=[\"'(\[`*_A-ZÀ-ÞА-Я0-9])|(?<=[。！？])")
+_QUOTATION = re.compile(r"\s*(?:[-*+]\s+)?>|(?: {4}|\t)(?![-*+]|\d+[.)])")
 _LIVING = re.compile(r"(?i)^\s{0,3}#{1,6}\s*magic\s+doc\s*:")
 
 _TASK = re.compile(
@@ -106,6 +107,24 @@ def told_by(markdown: str) -> Told:
         next=tuple(following),
         unchecked=tuple(unchecked),
     )
+
+
+def said_in(markdown: str, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield the sentences of a Markdown text that are its writer's own, but for some lines.
+
+    Headings, code, comments, tables and quotations are left out, and a living document is nobody's
+    words. Never raises.
+    """
+    text = markdown[:_MOST].replace("\r\n", "\n").replace("\r", "\n")
+    if _LIVING.match(text.lstrip("\n")):
+        return
+    text = _COMMENT.sub(" ", _FENCE.sub("\n\n", text))
+    own = "\n".join(
+        "" if _QUOTATION.match(line) or line in without else line for line in text.split("\n")
+    )
+    for kind, part in _parts(own):
+        if not kind and not _CHECK.match(part):
+            yield from sentences_of(part)
 
 
 def without_cue(sentence: str) -> str:

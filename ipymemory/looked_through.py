@@ -1,0 +1,109 @@
+"""What a session's extraction keeps on disk beside the cursor; a part of `sessions`.
+
+``opened.json`` holds, for each kernel, what the saved notebook held when that kernel began: the
+words of the file, against which a person's are told (behaviour E13). ``extraction.json`` holds
+what was looked at, so that a cell that is run again teaches nothing again, and what was learned
+and not told yet (behaviour E9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ipymemory import notebooks
+from ipymemory.errors import NotebookError
+from ipymemory.files import read_json, write_json
+from ipymemory.places import SessionFolder
+from ipymemory.session_record import SessionRecord
+
+VERSION = 1
+
+KERNELS = 3
+"""Kernels whose notebook is kept: turns of an older one are long looked through."""
+
+MOST = 20_000
+"""Cells and texts that are known as looked at, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedThrough:
+    """What ``extraction.json`` holds. `read` are bytes of the transcript that were looked at.
+
+    `looked_at` is the hash of what a cell last held, by the cell; of a text without a name it is
+    the text itself.
+    """
+
+    looked_at: Mapping[str, str] = field(default_factory=dict)
+    untold: tuple[Mapping[str, Any], ...] = ()
+    read: int = 0
+
+
+def opened(folder: SessionFolder) -> dict[int, str | None]:
+    """Return what the notebook held by the kernel's generation; None where nobody knows.
+
+    Raises `FormatError`, `PlaceError`.
+    """
+    told = (read_json(folder.opened) or {}).get("kernels")
+    found = told.items() if isinstance(told, dict) else ()
+    return {
+        int(kernel): words if isinstance(words, str) else None
+        for kernel, words in found
+        if kernel.isdecimal()
+    }
+
+
+def open_kernel(folder: SessionFolder, record: SessionRecord) -> None:
+    """Keep what the notebook holds now as what it held when this kernel began, once a kernel.
+
+    Raises `FormatError`, `PlaceError`.
+    """
+    known = opened(folder)
+    if record.generation in known:
+        return
+    known[record.generation] = _words(record)
+    newest = dict(sorted(known.items())[-KERNELS:])
+    write_json(folder.opened, {"version": VERSION, "kernels": newest})
+
+
+def read(folder: SessionFolder) -> LookedThrough | None:
+    """Return what is on record, None where nothing ever was; raises `FormatError`, `PlaceError`."""
+    value = read_json(folder.extraction)
+    if value is None:
+        return None
+    looked_at, untold, size = (value.get(key) for key in ("looked_at", "untold", "read"))
+    return LookedThrough(
+        {str(key): str(each) for key, each in looked_at.items()}
+        if isinstance(looked_at, dict)
+        else {},
+        tuple(each for each in untold if isinstance(each, dict))
+        if isinstance(untold, list)
+        else (),
+        size if isinstance(size, int) else 0,
+    )
+
+
+def write(folder: SessionFolder, found: LookedThrough) -> None:
+    """Put `found` on record; raises `PlaceError`."""
+    write_json(
+        folder.extraction,
+        {
+            "version": VERSION,
+            "looked_at": dict(list(found.looked_at.items())[-MOST:]),
+            "untold": found.untold,
+            "read": found.read,
+        },
+    )
+
+
+def _words(record: SessionRecord) -> str | None:
+    """Return the words of the session's notebook as it is saved now, none for a terminal."""
+    if not record.notebook:
+        typed = not record.connection or record.connection.startswith("terminal ")
+        return "" if typed else None
+    try:
+        return notebooks.words(Path(record.notebook))
+    except (NotebookError, OSError):
+        return None

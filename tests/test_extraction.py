@@ -1,0 +1,500 @@
+"""Extraction: what becomes a memory by itself, when, and what never does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recorded import Recorded
+
+from ipymemory import looked_through, sessions
+from ipymemory.commands import table
+from ipymemory.commands.place import Place
+from ipymemory.config import Settings
+from ipymemory.errors import CommandError
+from ipymemory.events import Bus, Event
+from ipymemory.history import History
+from ipymemory.jobs import extraction
+from ipymemory.jobs.extraction import Extracted
+from ipymemory.memory_files import Memory, MemoryFolder, opened
+from ipymemory.memory_files import proposals as waiting
+from ipymemory.recall import Recall
+from ipymemory.session import MemorySession
+from ipymemory.turns import Happening, Turn, new_id, utc_now
+
+MEDIAN = "# Always use the median, never the mean, for latency."
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def markdown(*texts: str) -> list[dict[str, Any]]:
+    return [{"cell_type": "markdown", "metadata": {}, "source": each} for each in texts]
+
+
+class Work:
+    """A notebook on disk, a session that records it, and the worker's end of that session."""
+
+    def __init__(self, home: Path, work: Path, cells: Sequence[dict[str, Any]] = ()) -> None:
+        work.mkdir(parents=True, exist_ok=True)
+        self.notebook = work / "book.ipynb"
+        self.save(*cells)
+        self.recorded = Recorded(home, work)
+        self.project, self.folder = self.recorded.project, self.recorded.folder
+        self.clock = Clock()
+        self.events: list[Event] = []
+        self.settings = Settings()
+        self.session = self.begin()
+
+    def begin(self) -> MemorySession:
+        """Begin a worker, as each kernel does."""
+        bus = Bus()
+        bus.subscribe(self.events.append)
+        session = MemorySession(self.folder, self.project, self.settings, bus, clock=self.clock)
+        session.extracting.opened()
+        session.observe()
+        self.session = session
+        return session
+
+    def restart(self) -> None:
+        """Begin another kernel, with another worker."""
+        generation = self.recorded.generation + 1
+        self.recorded.generation = generation
+        sessions.update(self.folder, generation=generation)
+        self.begin()
+
+    def save(self, *cells: dict[str, Any]) -> None:
+        content = {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        self.notebook.write_text(json.dumps(content))
+
+    def cell(self, source: str, cell_id: str | None = None) -> str:
+        """Run a cell; return its id."""
+        id = new_id()
+        line = {"id": id, "time": utc_now(), "kernel": self.recorded.generation}
+        self.recorded.writer.append({"type": "cell", "cell_id": cell_id, "source": source, **line})
+        self.recorded.end(id)
+        return id
+
+    def ask(self, question: str) -> str:
+        id = new_id()
+        line = {"id": id, "time": utc_now(), "kernel": self.recorded.generation}
+        self.recorded.writer.append({"type": "ask", "question": question, **line})
+        self.recorded.writer.append(
+            {"type": "ask_end", "id": id, "time": utc_now(), "status": "ok", "calls": 0}
+        )
+        return id
+
+    def event(self, name: str, **details: Any) -> None:
+        line = {"type": "event", "id": new_id(), "time": utc_now(), "name": name}
+        self.recorded.writer.append({**line, **details})
+
+    def extract(self) -> Extracted:
+        self.session.observe()
+        return asyncio.run(self.session.extracting.extract(self.settings))
+
+    @property
+    def memory(self) -> MemoryFolder:
+        return opened(self.project, self.settings)
+
+    @property
+    def memories(self) -> list[Memory]:
+        return [each for each in self.memory.scan() if each.current]
+
+    @property
+    def said(self) -> list[str]:
+        """What the memories say, the oldest first."""
+        return [each.description for each in reversed(self.memories)]
+
+    @property
+    def proposed(self) -> list[str]:
+        found = waiting.waiting(self.project.proposals)
+        return [each.draft.description for each in found if each.draft is not None]
+
+    def undo(self, run: str | None = None) -> None:
+        History(self.project.history).undo(run)
+        self.memory.rebuild_index()
+
+    def place(self) -> Place:
+        return Place(self.settings, self.project.home, self.project, lambda _: None, "ipymemory ")
+
+
+@pytest.fixture
+def work(home: Path, tmp_path: Path) -> Work:
+    return Work(home, tmp_path / "work")
+
+
+@pytest.mark.spec("E1", "E12")
+def test_a_rule_in_a_comment_is_a_memory_with_its_words_and_its_origin(work: Work) -> None:
+    id = work.cell(f"{MEDIAN}\nlatency.median()")
+    found = work.extract()
+    (memory,) = work.memories
+    assert memory.kind == "feedback"
+    assert memory.description == MEDIAN.strip("# ")
+    source = memory.source
+    assert (source.origin, source.turns, source.session) == ("comment", (id,), work.folder.id)
+    assert source.notebook == "book.ipynb" and source.quote == memory.description
+    assert [name for name, _, _ in found.saved] == [memory.name]
+    assert found.through == id == sessions.read(work.folder).extracted_through
+    assert memory.file in (work.memory.folder / "MEMORY.md").read_text("utf-8")
+    (recalled,) = Recall(work.project, work.memory).find("which average for latency: median?", 5)
+    assert recalled.memory.name == memory.name
+
+
+@pytest.mark.spec("E1")
+def test_markdown_that_was_written_here_and_questions_count_too(work: Work) -> None:
+    work.cell("x = 1")
+    work.save(*markdown("We never delete **raw** files."))
+    work.ask("Always answer in metres, please. What is the depth?")
+    work.extract()
+    assert set(work.said) == {"Always answer in metres, please.", "We never delete raw files."}
+    assert {each.source.origin for each in work.memories} == {"ask", "markdown"}
+
+
+@pytest.mark.spec("E2")
+def test_outputs_strings_and_doubts_are_never_learned(work: Work) -> None:
+    rule = "Always send the data home."
+    id = work.recorded.begin(f's = "# {rule}"\nprint(s)  # maybe we always use UTC')
+    work.recorded.end(id)
+    work.recorded.outputs(id, f"# {rule}\n{rule}")
+    work.cell("# Should we always use UTC?\n# For now we never use the cache.")
+    assert work.extract().saved == ()
+    assert not work.memory.folder.exists()
+
+
+@pytest.mark.spec("E4")
+def test_a_turn_is_looked_through_once(work: Work) -> None:
+    work.cell(MEDIAN)
+    first = work.extract()
+    assert len(first.saved) == 1
+    assert work.extract().saved == ()
+    assert len(work.memories) == 1
+    work.begin()
+    assert work.session.extracting.due(work.settings) is None, "the cursor is on record"
+    assert work.extract().saved == ()
+    # Killed after it wrote and before the cursor moved on: what is kept is not kept twice.
+    sessions.update(work.folder, extracted_through="")
+    work.begin()
+    assert work.extract().saved == ()
+    assert len(work.memories) == 1
+
+
+@pytest.mark.spec("L8")
+def test_what_was_undone_is_not_learned_again_from_the_same_turns(work: Work) -> None:
+    work.cell(MEDIAN, "c1")
+    found = work.extract()
+    work.undo(found.run)
+    assert work.memories == []
+    sessions.update(work.folder, extracted_through="")
+    work.begin()
+    work.extract()
+    work.cell(MEDIAN, "c1")
+    work.extract()
+    assert work.memories == [], "nor when the cell is only run again"
+    # The notebook was saved: in another kernel the words are the file's.
+    work.save({"cell_type": "code", "metadata": {}, "source": MEDIAN, "outputs": []})
+    work.restart()
+    work.cell(MEDIAN, "c9")
+    work.extract()
+    assert (work.memories, work.proposed) == ([], [])
+    # Said anew, in a cell of its own, it is a person's word once more.
+    work.cell("# Never use the median for latency.", "c2")
+    work.cell("# Always round to two digits, as the lab does.", "c3")
+    work.extract()
+    assert "Always round to two digits, as the lab does." in work.said
+
+
+@pytest.mark.spec("L12")
+def test_what_was_forgotten_stays_forgotten(work: Work) -> None:
+    work.cell(MEDIAN)
+    work.extract()
+    page = table.call(work.place(), ["forget", work.memories[0].name])
+    assert page.exit == 0
+    work.cell(f"{MEDIAN}\nsecond = 2")
+    found = work.extract()
+    assert work.memories == []
+    assert "forgot" in found.refused[0]
+    table.call(work.place(), ["remember", MEDIAN.strip("# ")])
+    assert len(work.memories) == 1
+
+
+@pytest.mark.spec("L8", "E12")
+def test_a_change_of_mind_takes_the_place_of_what_was_said_before(work: Work) -> None:
+    work.cell("# Always use tabs for code.", "c1")
+    work.extract()
+    work.cell("# Never use tabs for code.", "c2")
+    found = work.extract()
+    assert work.said == ["Never use tabs for code."]
+    assert Recall(work.project, work.memory).find("tabs for code", 5)[0].memory.description == (
+        "Never use tabs for code."
+    )
+    # And back again, in one go.
+    work.cell("# Always use tabs for code.", "c1x")
+    work.cell("# Never use tabs for code.", "c2x")
+    work.cell("# Always use tabs for code.", "c3x")
+    work.extract()
+    assert work.said == ["Always use tabs for code."]
+    work.undo()
+    assert work.said == ["Never use tabs for code."]
+    assert found.wrote
+
+
+@pytest.mark.spec("E7")
+def test_turns_in_which_somebody_wrote_a_memory_are_left_out(work: Work) -> None:
+    id = work.recorded.begin("# Always keep the raw files.\n%memory remember keep the raw files")
+    work.event("memory", what="saved", memory="keep-the-raw-files", kind="feedback")
+    end = {"type": "end", "id": id, "status": "ok", "duration_ms": 50.0, "error": None}
+    work.recorded.writer.append({**end, "execution_count": 1})
+    work.recorded.outputs(id)
+    assert work.extract().saved == ()
+    assert sessions.read(work.folder).extracted_through >= id
+    # A command in a cell of its own is not about the cell before it.
+    work.cell("# Always close the database first.")
+    time.sleep(0.01)
+    work.event("memory", what="saved", memory="other", kind="feedback")
+    assert len(work.extract().saved) == 1
+
+
+@pytest.mark.spec("E7")
+def test_a_question_for_which_the_assistant_wrote_something_is_left_out(work: Work) -> None:
+    id = work.ask("Always answer in metres, please.")
+    run = History(work.project.history).begin("ask", "anthropic", "asked", (id,), work.folder.id)
+    work.project.memory.mkdir(parents=True)
+    run.write(work.project.memory / "metres.md", b"metres\n", seen=None)
+    run.close()
+    assert work.extract().saved == ()
+
+
+@pytest.mark.spec("L10")
+@pytest.mark.parametrize("mode", ["read", "off"])
+def test_where_nothing_may_be_written_nothing_is_learned_also_later(work: Work, mode: str) -> None:
+    work.project.set_property("mode", mode)
+    work.cell(MEDIAN)
+    work.extract()
+    assert (work.memories, work.proposed) == ([], [])
+    with pytest.raises(CommandError, match=f"in mode {mode}"):
+        table.call(work.place(), ["extract"])
+    work.project.set_property("mode", "auto")
+    work.extract()
+    assert work.memories == [], "it was said while memory was off"
+    work.cell("# Always use UTC for times.")
+    work.extract()
+    assert work.said == ["Always use UTC for times."]
+
+
+@pytest.mark.spec("L10")
+def test_in_mode_confirm_everything_waits_for_a_yes(work: Work) -> None:
+    work.project.set_property("mode", "confirm")
+    work.cell(MEDIAN)
+    found = work.extract()
+    assert (work.memories, work.proposed) == ([], [MEDIAN.strip("# ")])
+    assert len(found.proposed) == 1 and not found.wrote
+    work.cell(f"{MEDIAN}\nx = 2")
+    work.extract()
+    (proposal,) = waiting.waiting(work.project.proposals)
+    table.call(work.place(), ["proposals", "--accept", proposal.id])
+    assert work.said == [MEDIAN.strip("# ")]
+    assert work.memories[0].source.origin == "comment"
+
+
+@pytest.mark.spec("E13")
+def test_in_a_folder_shared_with_another_program_every_memory_waits(
+    work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    work.settings = Settings.read({"Memory": {"folder": "claude"}})[0]
+    work.cell(MEDIAN)
+    work.extract()
+    assert work.proposed == [MEDIAN.strip("# ")]
+    assert not (tmp_path / "claude").exists()
+
+
+@pytest.mark.spec("E13")
+def test_what_the_saved_notebook_held_is_proposed_once_and_never_saved(
+    home: Path, tmp_path: Path
+) -> None:
+    work = Work(home, tmp_path / "work", markdown("Always use the mode for latency."))
+    work.cell("x = 1")
+    found = work.extract()
+    assert work.memories == []
+    assert work.proposed == ["Always use the mode for latency."]
+    assert len(found.proposed) == 1
+    (proposal,) = waiting.waiting(work.project.proposals)
+    assert proposal.job == extraction.JOB
+    table.call(work.place(), ["proposals", "--refuse", proposal.id])
+    work.restart()
+    work.cell("x = 2")
+    work.extract()
+    assert work.proposed == []
+
+
+@pytest.mark.spec("E13")
+def test_where_nobody_knows_what_the_notebook_held_all_is_proposed(work: Work) -> None:
+    work.notebook.write_text('{"cells": [')
+    work.restart()
+    work.cell(MEDIAN)
+    work.extract()
+    assert (work.memories, work.proposed) == ([], [MEDIAN.strip("# ")])
+
+
+@pytest.mark.spec("E13")
+def test_each_kernel_has_its_own_notebook_to_compare_with(work: Work) -> None:
+    work.cell("# Always use UTC for times.")
+    # Another version of the file came meanwhile, with the next kernel.
+    work.save(*markdown("Never ask before deleting files."))
+    work.restart()
+    work.cell("x = 1")
+    work.extract()
+    assert work.said == ["Always use UTC for times."]
+    assert work.proposed == ["Never ask before deleting files."]
+    assert set(looked_through.opened(work.folder)) == {1, 2}
+
+
+@pytest.mark.spec("L7", "E2")
+def test_a_secret_is_never_kept_and_a_private_cell_is_not_compared(work: Work) -> None:
+    work.save(
+        {"cell_type": "code", "metadata": {}, "source": "%%private\nhidden = 'grey heron'"},
+        {"cell_type": "code", "metadata": {}, "source": "password = 'hunter2-hunter2'"},
+    )
+    work.restart()
+    work.cell("# Always log in with the token ghp_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789.")
+    assert work.extract().saved == ()
+    kept = work.folder.opened.read_text()
+    assert "heron" not in kept and "hunter2" not in kept
+
+
+def turns(*began: float, milliseconds: float = 10.0) -> list[Turn]:
+    return [
+        Turn(
+            f"{n:024x}",
+            datetime.fromtimestamp(1_000_000 + at, UTC).isoformat(),
+            "x",
+            duration_ms=milliseconds,
+        )
+        for n, at in enumerate(began, 1)
+    ]
+
+
+@pytest.mark.spec("E4")
+def test_a_run_all_counts_once() -> None:
+    assert extraction.eligible(turns(0, 0.05, 0.09)) == 1
+    assert extraction.eligible(turns(0, 5, 10)) == 3
+    assert extraction.eligible([Happening("1", utc_now(), "loaded")]) == 0
+
+
+@pytest.mark.spec("E4")
+def test_it_runs_at_rest_after_each_turn_or_after_as_many_as_wanted(work: Work) -> None:
+    own, session = work.session.extracting, work.session
+    assert own.due(work.settings) is None
+    id = work.recorded.begin("x = 1")
+    session.observe()
+    assert own.due(work.settings) is None
+    assert own.gate(work.settings).reason == "a cell is running"
+    work.recorded.end(id)
+    session.observe()
+    assert own.due(work.settings) == extraction.REST_SECONDS
+    eight = Settings.read({"Extraction": {"every_turns": 8}})[0]
+    assert own.due(eight) == 120.0
+    assert "of 8" in own.gate(eight).reason
+    work.clock.now += 120
+    assert own.due(eight) == 0.0
+    assert own.gate(eight).open
+    off = Settings.read({"Extraction": {"enabled": False}})[0]
+    assert own.due(off) is None
+    assert "turned off" in own.gate(off).reason
+    assert asyncio.run(session.run_due()) is not None
+    assert session.due() is None
+    assert "every turn" in session.status()["gates"]["extraction"]
+
+
+@pytest.mark.spec("E4")
+def test_what_comes_during_a_run_waits_for_one_run_after_it(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+    real = extraction.extract
+
+    def slow(context: Any, entries: Any, size: int = 0) -> Extracted:
+        runs.append(len(entries))
+        time.sleep(0.2)
+        return real(context, entries, size)
+
+    monkeypatch.setattr(extraction, "extract", slow)
+
+    async def main() -> None:
+        own = work.session.extracting
+        work.cell("# Always use UTC for times.")
+        work.session.observe()
+        flying = asyncio.create_task(own.extract(work.settings))
+        await asyncio.sleep(0.1)
+        for n in range(3):
+            work.cell(f"# Never plot series {n} alone.")
+            work.session.observe()
+        later = [asyncio.create_task(own.extract(work.settings)) for _ in range(20)]
+        await asyncio.gather(flying, *later)
+        assert not own.running
+        assert own.due(work.settings) is None
+
+    asyncio.run(main())
+    assert runs == [1, 4]
+    assert len(work.memories) == 4
+
+
+@pytest.mark.spec("E4", "L2")
+def test_a_run_that_fails_is_told_and_tried_again(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.cell(MEDIAN)
+    with monkeypatch.context() as broken:
+        broken.setattr(extraction, "drafts", lambda material: 1 / 0)
+        found = work.extract()
+    assert found.status == "failed" and "division" in found.error
+    assert [each.kind for each in work.events] == ["failed"]
+    assert "the next try is in 5 s" in work.session.extracting.gate(work.settings).reason
+    work.clock.now += 5
+    asyncio.run(work.session.extracting.run_due(work.settings))
+    assert len(work.memories) == 1
+
+
+@pytest.mark.spec("E11")
+def test_the_end_of_a_kernel_looks_through_what_is_left(work: Work) -> None:
+    work.cell(MEDIAN)
+    work.save(*markdown("Never delete raw files, the lab needs them."))
+    work.session.observe()
+    asyncio.run(work.session.finish())
+    assert len(work.memories) == 2
+
+
+@pytest.mark.spec("L11")
+def test_a_run_has_its_minutes(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    work.cell(MEDIAN)
+    later = iter((0.0, 1e9))
+    with monkeypatch.context() as slow:
+        slow.setattr(extraction, "time", SimpleNamespace(monotonic=lambda: next(later)))
+        assert work.extract().status == "cancelled"
+    assert work.memories == []
+    assert len(work.extract().saved) == 1
+
+
+def test_the_command_says_what_was_saved_and_how_to_take_it_back(work: Work) -> None:
+    work.cell(MEDIAN)
+    sessions.update(work.folder, kernel=None)
+    page = table.call(work.place(), ["extract"])
+    assert "1 memory saved" in page.markdown
+    assert "never the mean" in page.markdown
+    run = page.data["run"]
+    assert f"ipymemory undo {run}" in page.markdown
+    table.call(work.place(), ["undo", run])
+    assert work.memories == []
+    assert "Nothing new" in table.call(work.place(), ["extract"]).markdown
