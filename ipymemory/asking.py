@@ -48,6 +48,12 @@ class Asker(Protocol):
     ) -> AbstractContextManager[Stream]:
         """Put the question on record and to the worker; raises `IpymemoryError`."""
 
+    def news(self, shown: str = "") -> str:
+        """Return a sentence about what was learned and not told yet, or nothing; it is told then.
+
+        What the text `shown` names needs none.
+        """
+
     def aside(self) -> AbstractContextManager[None]:
         """Leave what is shown within the block out of the record of the cell that runs."""
 

@@ -91,9 +91,10 @@ class Extension:
 
     def greeting(self) -> str:
         """Return the line for the cell that loads; reads what was left here."""
-        return greeting.line(
+        line, self.live.greeted = greeting.line(
             self.project, identity(self.shell), datetime.now(UTC), self.settings.memory.folder
         )
+        return line
 
     def install(self) -> None:
         """Put everything into the shell."""

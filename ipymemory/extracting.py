@@ -52,6 +52,7 @@ class Extracting:
         self._through: str | None = None
         self._rest_since = clock()
         self._generation = 0
+        self._looked_back = False
         self._held: dict[int, Held] = {}
         self._text: NotebookText | None = None
         self._lock = asyncio.Lock()
@@ -152,6 +153,7 @@ class Extracting:
             return outcome
 
     def _run(self, settings: Settings) -> Extracted:
+        self._look_back(settings)
         transcript = self._transcript
         entries = list(transcript.entries)
         if transcript.busy:
@@ -159,8 +161,35 @@ class Extracting:
             entries = entries[:last]
         return extraction.extract(self._context(settings), entries, transcript.offset)
 
+    def _look_back(self, settings: Settings) -> None:
+        """Look through what earlier sessions left, once; of their turns alone (behaviour E11)."""
+        if not self._generation or self._looked_back:
+            return
+        self._looked_back = True
+        try:
+            for folder in extraction.left_behind(self._project, self._folder):
+                if self._cancelled():
+                    return
+                transcript = Transcript(folder.transcript)
+                transcript.follow()
+                path = _notebook(folder)
+                context = extraction.Context(
+                    folder=folder,
+                    project=self._project,
+                    settings=settings,
+                    bus=self._bus,
+                    held=lambda kernel, folder=folder: _held(folder, kernel),  # type: ignore[misc]
+                    notebook=path.name if path is not None else "",
+                    cancelled=self._cancelled,
+                )
+                # A last line that is torn is not read, and not waited for either.
+                size = max(transcript.offset, folder.transcript.stat().st_size)
+                extraction.extract(context, transcript.entries, size)
+        except (IpymemoryError, OSError) as error:
+            log.warning("what earlier sessions left was not looked through: %s", error)
+
     def _context(self, settings: Settings) -> extraction.Context:
-        path = self._notebook()
+        path = _notebook(self._folder)
         if self._text is None:
             self._text = NotebookText(path)
         cells = self._text.cells()
@@ -178,20 +207,10 @@ class Extracting:
             cancelled=self._cancelled,
         )
 
-    def _notebook(self) -> Path | None:
-        try:
-            told = sessions.read(self._folder).notebook
-        except IpymemoryError:
-            return None
-        return Path(told) if told else None
-
     def _what_was_held(self, kernel: int) -> Held:
-        """Return what the notebook held when that kernel began; nobody knows where none is kept."""
+        """Return what the notebook held when that kernel began; made once, it takes a while."""
         if kernel not in self._held:
-            known = looked_through.opened(self._folder)
-            if kernel not in known:
-                return Held(None)
-            self._held[kernel] = Held(known[kernel])
+            self._held[kernel] = _held(self._folder, kernel)
         return self._held[kernel]
 
     def _entries(self) -> list[Entry]:
@@ -215,6 +234,19 @@ class Extracting:
             except IpymemoryError:
                 self._through = ""
         return self._through
+
+
+def _held(folder: SessionFolder, kernel: int) -> Held:
+    """Return what the notebook held when that kernel began; nobody knows where none is kept."""
+    return Held(looked_through.opened(folder).get(kernel))
+
+
+def _notebook(folder: SessionFolder) -> Path | None:
+    try:
+        told = sessions.read(folder).notebook
+    except IpymemoryError:
+        return None
+    return Path(told) if told else None
 
 
 def _saved(path: Path | None) -> str:

@@ -17,11 +17,14 @@ SHORT = 60
 """Characters shown of the cell in which a kernel died."""
 
 
-def line(project: Project, identity: Identity, now: datetime, memory_folder: str = "own") -> str:
-    """Return the line; reads the project's folder and writes nothing.
+def line(
+    project: Project, identity: Identity, now: datetime, memory_folder: str = "own"
+) -> tuple[str, list[str]]:
+    """Return the line, and the runs of whose memories it tells; writes nothing.
 
     `memory_folder` is the setting ``Memory.folder``.
     """
+    told: list[str] = []
     name = project.root.name or str(project.root)
     number = memories(project, memory_folder)
     known = f"{counted(number, 'memory', 'memories')}{'' if number else ' yet'}"
@@ -42,12 +45,17 @@ def line(project: Project, identity: Identity, now: datetime, memory_folder: str
             parts.append("No variable of its last kernel is left.")
         if found.died_in is not None:
             parts.append(f"That kernel died while this cell was running: {_first(found.died_in)}")
+        if found.folder.untold.exists():
+            from ipymemory.news import news  # late: there is rarely any
+
+            sentence, told = news(project, found.folder)
+            parts += [sentence] if sentence else []
     if not _can_be_written(project.home):
         parts.append(
             f"Nothing will be recorded, since {project.home} cannot be written: mend its "
             "permissions, or set IPYMEMORY_HOME to another folder."
         )
-    return " ".join(parts)
+    return " ".join(parts), told
 
 
 def _can_be_written(home: Path) -> bool:

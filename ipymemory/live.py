@@ -12,7 +12,7 @@ import dataclasses
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,9 @@ class LiveSession:
         self._writer: TranscriptWriter | None = None
         self._client: Client | None = None
         self._pid = os.getpid()
+        self.greeted: Sequence[str] = ()
+        """The runs of which the line of loading told, which writes nothing."""
+        self._told: set[str] = set()
         self._recorder = self._new_recorder()
 
     def open(self) -> None:
@@ -122,6 +125,25 @@ class LiveSession:
             if self._client.last_error:
                 said.append(f"The worker: {self._client.last_error}.")
         return tuple(said)
+
+    def news(self, shown: str = "") -> str:
+        """Return a sentence about what was learned and not told yet, or nothing; it is told then.
+
+        What the text `shown` names needs none. Never raises.
+        """
+        if self.folder is None or not self.folder.untold.exists():
+            return ""
+        from ipymemory.news import news  # late: there is rarely any
+
+        sentence, runs = news(self.project, self.folder, self._told, shown)
+        self._tell(runs)
+        return sentence
+
+    def _tell(self, runs: Sequence[str]) -> None:
+        """Put on record that somebody was told of `runs`."""
+        if runs:
+            self._told.update(runs)
+            self.happened("told", runs=list(runs))
 
     def pause(self) -> None:
         """Record nothing from now on."""
@@ -245,6 +267,7 @@ class LiveSession:
         self._writer = TranscriptWriter(claim.folder, claim.record.id)
         self._recorder.generation = claim.generation
         self._client = Client(claim.folder, self.project, self.settings)
+        self._tell(self.greeted)
         self.happened("restarted" if claim.continued else "loaded", kernel=claim.generation)
         return self._writer
 

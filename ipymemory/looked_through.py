@@ -2,18 +2,16 @@
 
 ``opened.json`` holds, for each kernel, what the saved notebook held when that kernel began: the
 words of the file, against which a person's are told (behaviour E13). ``extraction.json`` holds
-what was looked at, so that a cell that is run again teaches nothing again, and what was learned
-and not told yet (behaviour E9).
+what was looked at, so that a cell that is run again teaches nothing again. ``untold.json`` holds
+what was learned and not told yet (behaviour E9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from ipymemory import notebooks
 from ipymemory.errors import NotebookError
 from ipymemory.files import read_json, write_json
 from ipymemory.places import SessionFolder
@@ -37,7 +35,6 @@ class LookedThrough:
     """
 
     looked_at: Mapping[str, str] = field(default_factory=dict)
-    untold: tuple[Mapping[str, Any], ...] = ()
     read: int = 0
 
 
@@ -73,14 +70,11 @@ def read(folder: SessionFolder) -> LookedThrough | None:
     value = read_json(folder.extraction)
     if value is None:
         return None
-    looked_at, untold, size = (value.get(key) for key in ("looked_at", "untold", "read"))
+    looked_at, size = value.get("looked_at"), value.get("read")
     return LookedThrough(
         {str(key): str(each) for key, each in looked_at.items()}
         if isinstance(looked_at, dict)
         else {},
-        tuple(each for each in untold if isinstance(each, dict))
-        if isinstance(untold, list)
-        else (),
         size if isinstance(size, int) else 0,
     )
 
@@ -92,18 +86,38 @@ def write(folder: SessionFolder, found: LookedThrough) -> None:
         {
             "version": VERSION,
             "looked_at": dict(list(found.looked_at.items())[-MOST:]),
-            "untold": found.untold,
             "read": found.read,
         },
     )
 
 
+def untold(folder: SessionFolder) -> list[dict[str, str]]:
+    """Return the ``run``, ``name`` and ``words`` of what was learned and not told yet.
+
+    Raises `FormatError`, `PlaceError`.
+    """
+    found = (read_json(folder.untold) or {}).get("untold")
+    keys = ("run", "name", "words")
+    return [
+        {key: str(each.get(key, "")) for key in keys}
+        for each in (found if isinstance(found, list) else ())
+        if isinstance(each, dict)
+    ]
+
+
+def tell_later(folder: SessionFolder, found: Sequence[Mapping[str, str]]) -> None:
+    """Have `found` wait to be told, and nothing else; raises `PlaceError`."""
+    write_json(folder.untold, {"version": VERSION, "untold": list(found)})
+
+
 def _words(record: SessionRecord) -> str | None:
     """Return the words of the session's notebook as it is saved now, none for a terminal."""
+    from ipymemory import notebooks  # late: the kernel needs none of it
+
     if not record.notebook:
         typed = not record.connection or record.connection.startswith("terminal ")
         return "" if typed else None
     try:
         return notebooks.words(Path(record.notebook))
-    except (NotebookError, OSError):
+    except (NotebookError, OSError, UnicodeDecodeError):
         return None

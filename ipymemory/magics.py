@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -168,6 +169,8 @@ class MemoryMagics(Magics):
         except IpymemoryError as error:
             raise UsageError(str(error)) from None
         with self._asker.aside():
+            if not page.pure and (news := self._asker.news(page.markdown)):
+                page = replace(page, warnings=(*page.warnings, news))
             show(self.shell, page)
 
     # A question is nobody's template: ``{x}`` and ``$x`` in it stay as they are.

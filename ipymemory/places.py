@@ -146,8 +146,13 @@ class SessionFolder:
 
     @property
     def extraction(self) -> Path:
-        """What was looked through for memories, and what was learned and not told yet."""
+        """What was looked through for memories."""
         return self.path / "extraction.json"
+
+    @property
+    def untold(self) -> Path:
+        """What was learned and not told yet."""
+        return self.path / "untold.json"
 
     @property
     def worker_log(self) -> Path:

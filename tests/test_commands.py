@@ -221,7 +221,8 @@ def test_status_of_a_project_without_sessions_writes_nothing(project: Project) -
     page = call(place(project), "status")
     assert "- **Session** none yet" in page.markdown
     assert page.data["kept"] == {
-        "sessions": 0, "bytes": 0, "keep_days": 400, "expired": 0, "gone": 0, "memories": 0
+        "sessions": 0, "bytes": 0, "keep_days": 400, "expired": 0, "gone": 0, "memories": 0,
+        "proposals": 0,
     }  # fmt: skip
     assert not project.folder.exists()
 

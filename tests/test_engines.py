@@ -162,9 +162,9 @@ def test_cost_says_what_went_and_what_it_cost(project: Project) -> None:
 @pytest.mark.spec("L12")
 def test_loading_says_that_questions_go_to_a_model(project: Project) -> None:
     identity = Identity(project.root / "a.ipynb", None, "kernel.json", False)
-    assert "%%ask" not in greeting.line(project, identity, datetime.now(UTC))
+    assert "%%ask" not in greeting.line(project, identity, datetime.now(UTC))[0]
     consent.choose(project, "anthropic", "api.anthropic.com")
-    told = greeting.line(project, identity, datetime.now(UTC))
+    told, _ = greeting.line(project, identity, datetime.now(UTC))
     assert "Questions (%%ask) go to a model; %memory status says which" in told
 
 

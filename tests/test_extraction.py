@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from recorded import Recorded
 
-from ipymemory import looked_through, sessions
+from ipymemory import greeting, looked_through, processes, sessions
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
@@ -25,8 +26,10 @@ from ipymemory.jobs import extraction
 from ipymemory.jobs.extraction import Extracted
 from ipymemory.memory_files import Memory, MemoryFolder, opened
 from ipymemory.memory_files import proposals as waiting
+from ipymemory.news import news
 from ipymemory.recall import Recall
 from ipymemory.session import MemorySession
+from ipymemory.sessions import Identity
 from ipymemory.turns import Happening, Turn, new_id, utc_now
 
 MEDIAN = "# Always use the median, never the mean, for latency."
@@ -47,11 +50,13 @@ def markdown(*texts: str) -> list[dict[str, Any]]:
 class Work:
     """A notebook on disk, a session that records it, and the worker's end of that session."""
 
-    def __init__(self, home: Path, work: Path, cells: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(
+        self, home: Path, work: Path, cells: Sequence[dict[str, Any]] = (), name: str = "book"
+    ) -> None:
         work.mkdir(parents=True, exist_ok=True)
-        self.notebook = work / "book.ipynb"
+        self.notebook = work / f"{name}.ipynb"
         self.save(*cells)
-        self.recorded = Recorded(home, work)
+        self.recorded = Recorded(home, work, name)
         self.project, self.folder = self.recorded.project, self.recorded.folder
         self.clock = Clock()
         self.events: list[Event] = []
@@ -494,7 +499,73 @@ def test_the_command_says_what_was_saved_and_how_to_take_it_back(work: Work) -> 
     assert "1 memory saved" in page.markdown
     assert "never the mean" in page.markdown
     run = page.data["run"]
-    assert f"ipymemory undo {run}" in page.markdown
+    assert f"ipymemory undo {run[:16]}" in page.markdown
     table.call(work.place(), ["undo", run])
     assert work.memories == []
     assert "Nothing new" in table.call(work.place(), ["extract"]).markdown
+
+
+@pytest.mark.spec("E11")
+def test_what_an_earlier_session_left_is_looked_through_by_the_next(
+    home: Path, tmp_path: Path
+) -> None:
+    left = Work(home, tmp_path / "work")
+    left.cell("x = 1")
+    left.extract()
+    left.cell(MEDIAN)
+    left.cell("# Always send the data home.", "c1")
+    sessions.update(left.folder, kernel=None)
+    # Another notebook of the project, whose session nobody looked at: not known whose words.
+    old = Recorded(home, tmp_path / "work", "old")
+    old.cell("# Always use the mode for latency.")
+    sessions.update(old.folder, kernel=None)
+    # And one that a kernel still holds.
+    held = Recorded(home, tmp_path / "work", "held")
+    looked_through.open_kernel(held.folder, sessions.read(held.folder))
+    held.cell("# Always use the maximum for latency.")
+    other = processes.identity(os.getppid())
+    sessions.update(held.folder, kernel=other)
+    new = Work(home, tmp_path / "work", name="new")
+    new.cell("y = 1")
+    assert len(extraction.left_behind(new.project, new.folder)) == 1
+    new.extract()
+    assert new.said == [MEDIAN.strip("# "), "Always send the data home."]
+    assert {each.source.session for each in new.memories} == {left.folder.id}
+    assert extraction.left_behind(new.project, new.folder) == []
+
+
+@pytest.mark.spec("E9")
+def test_what_was_kept_is_told_once_and_not_if_it_was_undone(work: Work) -> None:
+    assert news(work.project, work.folder) == ("", [])
+    work.cell(MEDIAN)
+    run = work.extract().run
+    sentence, runs = news(work.project, work.folder)
+    assert sentence == (
+        "Kept from what you said: “Always use the median, never the mean, for latency.”; "
+        f"`%memory undo {run[:16]}` takes it back."
+    )
+    assert runs == [run]
+    assert news(work.project, work.folder, told=[run]) == ("", [])
+    assert news(work.project, work.folder, shown=f"undo {run[:16]}") == ("", [run])
+    work.cell("# Always use UTC for times.\n# Never plot raw counts again.")
+    work.cell("# Never delete the raw files.\nx = 2")
+    work.extract()
+    assert "3 memories" in news(work.project, work.folder, told=[run])[0]
+    work.event("told", runs=[run])
+    work.cell("x = 3")
+    later = work.extract()
+    assert run not in news(work.project, work.folder)[1]
+    assert later.saved == ()
+    work.undo()
+    assert news(work.project, work.folder)[0] == ""
+
+
+@pytest.mark.spec("E9")
+def test_the_line_of_loading_tells_what_the_last_kernel_kept(work: Work) -> None:
+    work.cell(MEDIAN)
+    run = work.extract().run
+    sessions.update(work.folder, kernel=None)
+    identity = Identity(work.notebook, None, "kernel-book.json", False)
+    line, told = greeting.line(work.project, identity, datetime.now(UTC))
+    assert "Kept from what you said" in line and told == [run]
+    assert "1 memory." in line

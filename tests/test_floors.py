@@ -75,6 +75,7 @@ PARTS = {
     "steps": "transcript",
     "session_record": "sessions",
     "greeting": "extension",
+    "news": "live",
     "memory_place": "places",
     "fence": "permissions",
     "reading": "tools",

@@ -10,6 +10,7 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.runs import SHORT
 from ipymemory.errors import CommandError
 
 ASK_SECONDS = 240.0
@@ -44,7 +45,7 @@ def _lines(found: Mapping[str, Any], prefix: str) -> list[str]:
         lines += ["", *(f"- **{one(each['name'])}** ({one(each['type'])}): {one(each['words'])}"
                         for each in saved)]  # fmt: skip
         if found.get("wrote"):
-            lines += ["", f"`{prefix}undo {found.get('run')}` takes it back."]
+            lines += ["", f"`{prefix}undo {str(found.get('run'))[:SHORT]}` takes it back."]
     if proposed:
         lines += [""] if lines else []
         lines.append(f"{counted(len(proposed), 'proposal')} to look at with `{prefix}proposals`:")

@@ -14,6 +14,7 @@ from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.cost import Ledger
 from ipymemory.errors import WorkerError
+from ipymemory.memory_files import proposals as waiting
 from ipymemory.places import SessionFolder
 from ipymemory.transcript import Transcript
 from ipymemory.turns import Turn
@@ -90,7 +91,7 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
     out += [
         f"- **Kept** {counted(kept['sessions'], 'session')} of this project, "
         f"{size(kept['bytes'])}; {_aging(kept)}",
-        f"- **Memories** {kept['memories'] or 'none yet'}",
+        f"- **Memories** {kept['memories'] or 'none yet'}{_waiting(kept)}",
     ]
     out += [f"- **Problem** {each}" for each in data["problems"]]
     out += ["", "**Files**", ""]
@@ -181,7 +182,13 @@ def _kept(place: Place) -> dict[str, Any]:
         "expired": len(old),
         "gone": _gone(place),
         "memories": memory_place.count(memories),
+        "proposals": len(waiting.waiting(place.project.proposals)),
     }
+
+
+def _waiting(kept: Mapping[str, Any]) -> str:
+    number = kept["proposals"]
+    return f"; {counted(number, 'proposal')} to look at" if number else ""
 
 
 def _aging(kept: Mapping[str, Any]) -> str:

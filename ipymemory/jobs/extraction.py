@@ -16,7 +16,8 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from ipymemory import gates, lines, looked_through, sessions
@@ -47,6 +48,9 @@ BURST_SECONDS = 0.1
 
 MOST_PROPOSED = 20
 """Proposals of this job that may wait: a notebook full of rules must not bury the others."""
+
+MOST_LEFT = 20
+"""Sessions, the newest, among which one is looked for whose end nobody looked through."""
 
 MOST_CODE = 500
 """Cells, the newest, whose code is compared with what is said of it."""
@@ -214,11 +218,21 @@ class _Run:
 
     def remember(self, run: str, looked_at: Mapping[str, str], size: int) -> None:
         """Put on record what was looked at, and what is to be told of this run."""
-        untold = [
+        told = {
+            str(run)
+            for each in self.entries
+            if isinstance(each, Happening) and each.name == "told"
+            for run in _list(each.details.get("runs"))
+        }
+        before = looked_through.untold(self.context.folder)
+        untold = [each for each in before if each["run"] not in told]
+        untold += [
             {"run": run, "name": name, "words": one_line(words, 120)}
             for name, _, words in self.saved
         ]
-        found = LookedThrough(looked_at, (*self.record.untold, *untold), size)
+        if untold != before:
+            looked_through.tell_later(self.context.folder, untold)
+        found = LookedThrough(looked_at, size)
         if found != self.record:
             looked_through.write(self.context.folder, found)
 
@@ -362,6 +376,34 @@ def by_hand(entries: Sequence[Entry]) -> frozenset[str]:
 
 _TICK = timedelta(milliseconds=1)
 """Times on record are cut to the millisecond."""
+
+
+def left_behind(project: Project, own: SessionFolder) -> list[SessionFolder]:
+    """Return the sessions, of the newest, whose end was not looked through and nobody owns.
+
+    For the next session to do (behaviour E11). One that was never looked at at all, such as one
+    of an older version, is none: whose words they were is not known. Raises `IpymemoryError`.
+    """
+    found = []
+    now = datetime.now(UTC)
+    for record, folder in sessions.every(project)[:MOST_LEFT]:
+        if folder.id == own.id or not folder.opened.exists():
+            continue
+        read = (looked_through.read(folder) or LookedThrough()).read
+        if not sessions.owned(record, folder, now) and read < _size(folder.transcript):
+            found.append(folder)
+    return found
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _moment(time: str) -> datetime | None:
