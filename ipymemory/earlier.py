@@ -32,6 +32,11 @@ class Earlier:
         """Return the cells that ran in this process as they were typed, by their count."""
         return list(getattr(self._shell.history_manager, "input_hist_raw", ()))
 
+    def compiled(self, count: int | None) -> str:
+        """Return what IPython made of the cell with this number, which ``In`` and ``_ih`` show."""
+        found = getattr(self._shell.history_manager, "input_hist_parsed", ())
+        return str(found[count]) if count is not None and 0 < count < len(found) else ""
+
     def pause(self) -> None:
         """Leave out the cells from the next one on."""
         self._paused_at = len(self.sources())

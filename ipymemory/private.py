@@ -1,6 +1,6 @@
 """Which cells are not recorded, and how a text is freed of what it quotes of private ones.
 
-A cell that holds nothing but our own magics is no turn.
+A cell that holds nothing but our own magics, or ``%config`` of our own settings, is no turn.
 
 A cell is private that begins with ``%%private`` or with a comment ``# ipymemory: off``. What may
 stand above that line changes nothing for the person who wrote it: blank lines, other comments,
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+
+from ipymemory.config import CLASSES
 
 QUOTED = "[private]"
 """What stands in place of a line of a private cell."""
@@ -23,15 +25,19 @@ LONG = 12
 
 _MARK = re.compile(r"[ \t]*(?:%%private\b|#+[ \t]*ipymemory[ \t]*:[ \t]*off\b)", re.IGNORECASE)
 _ABOVE = re.compile(r"\s*(?:#.*|%%.*)?")
+_SETTINGS = "|".join(each.__name__ for each in CLASSES)
 _OURS = re.compile(
-    r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|#)[^\n]*)?\s*", re.IGNORECASE
+    r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|"
+    rf"%config\s+(?:{_SETTINGS})\b|#)[^\n]*)?\s*",
+    re.IGNORECASE,
 )
 _FRAME = re.compile(
     r"[ \t]*(?:(?:Cell|Input) In ?\[(\d+)\]|File <ipython-input-(\d+)-[^>]*>)(?:,? line \d+)?"
 )
 """How a traceback begins a frame that lies in a cell: IPython's words since version 7."""
 
-_NUMBERED = re.compile(r"^(\s*(?:-+>\s*)?\d*\s*)(\S.*?)\s*$")
+_NUMBERED = re.compile(r"^(\s*(?:-+>\s*)?(?:\d+(?:/\d+)?)?:?\s*(?:>>>\s*|\.\.\.\s*)?)(\S.*?)\s*$")
+"""A line of a source after its number: as a traceback has it, and as ``%history`` does."""
 
 
 def is_private(source: str) -> bool:
@@ -47,7 +53,7 @@ def is_private(source: str) -> bool:
 
 
 def is_ours(source: str) -> bool:
-    """Return whether a cell holds nothing but our own magics and comments."""
+    """Return whether a cell holds nothing but our own magics, settings and comments."""
     stripped = source.lstrip()
     if stripped.startswith("%%ask"):
         return True
@@ -63,6 +69,8 @@ class Quotes:
     def __init__(self) -> None:
         self._lines: dict[str, tuple[str, ...]] = {}
         """Each line, and the forms in which it is looked for within others."""
+        self._whole: dict[str, None] = {}
+        """Whole cells as a list of sources shows them, such as ``In``; their quotes bound them."""
         self._counts: set[int] = set()
 
     def add(self, source: str, count: int | None = None) -> None:
@@ -74,6 +82,10 @@ class Quotes:
             if len(text) > 3 and not _MARK.match(text):
                 long = len(text) >= LONG
                 self._lines[text] = tuple({text, repr(text)[1:-1]}) if long else ()
+        if source.strip():
+            self._whole[repr(source.rstrip("\n"))] = None
+        while len(self._whole) > MOST:
+            del self._whole[next(iter(self._whole))]
         while len(self._lines) > MOST:
             del self._lines[next(iter(self._lines))]
 
@@ -95,6 +107,9 @@ class Quotes:
         """
         if not (self._lines or self._counts) or not text:
             return text
+        for whole in tuple(self._whole):
+            if whole in text:
+                text = text.replace(whole, QUOTED)
         for forms in tuple(self._lines.values()):
             for form in forms:
                 if form in text:

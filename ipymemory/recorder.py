@@ -86,6 +86,7 @@ class Recorder:
         if kernel is not None:
             self._tap = KernelTap(kernel, self._find, self._idle, masker.learn)
         self._tee = TerminalTee(shell)
+        self._compiled: set[str] = set()
         self._owed: deque[dict[str, Any]] = deque(maxlen=OWED)
         self._outputs = Outputs(settings, masker, self._written, notify)
 
@@ -195,6 +196,7 @@ class Recorder:
     def _post_run_cell(self, result: Any) -> None:
         try:
             if os.getpid() == self._pid:
+                self._keep_compiled(result)
                 self._cell_ended(result)
         except BaseException as error:  # noqa: BLE001 - as above
             self._failed(error)
@@ -208,7 +210,7 @@ class Recorder:
         if running is not None and not running.ended:
             # A cell that a cell runs is part of it.
             running.nested += 1
-            if is_private(typed):
+            if is_private(typed) or typed.strip() in self._compiled:
                 self._outputs.keep_secret(typed)
                 running.captured.mute()
             return
@@ -252,6 +254,15 @@ class Recorder:
         # The cell gets the next number; it is stored after this hook, in every version.
         count = len(self._earlier.sources()) if info.store_history else None
         self._outputs.keep_secret(info.raw_cell, count)
+
+    def _keep_compiled(self, result: Any) -> None:
+        """Keep a private cell also as ``In`` shows it, and as ``%rerun`` runs it: unmarked."""
+        info = getattr(result, "info", None)
+        if info is not None and info.store_history and is_private(info.raw_cell):
+            source = self._earlier.compiled(getattr(result, "execution_count", None))
+            if source.strip():
+                self._compiled.add(source.strip())
+                self._outputs.keep_secret(source)
 
     def _passed_over(self, info: Any) -> bool:
         """Return whether the cell is not to be recorded."""
@@ -359,7 +370,12 @@ class Recorder:
 
     def _enter_earlier(self, writer: TranscriptWriter, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
-        self._outputs.keep_secrets(self._earlier.sources())
+        sources = self._earlier.sources()
+        self._outputs.keep_secrets(sources)
+        for count, source in enumerate(sources):
+            if is_private(source) and (compiled := self._earlier.compiled(count)).strip():
+                self._compiled.add(compiled.strip())
+                self._outputs.keep_secret(compiled)
         for count, source in self._earlier.unseen(current):
             writer.append(
                 {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipymemory import notebooks
-from ipymemory.private import QUOTED, Quotes, is_private
+from ipymemory.private import QUOTED, Quotes, is_ours, is_private
 
 PRIVATE = (
     "%%private\nx = 1",
@@ -150,3 +150,52 @@ def test_a_number_that_comes_again_is_no_longer_private() -> None:
     assert "first = 1" not in quotes.without(VERBOSE)
     quotes.public(9)
     assert quotes.without(VERBOSE) == VERBOSE
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%memory status",
+        "%config SessionNotes.wait_seconds = 3",
+        "%config Privacy",
+        "# quiet\n%config Memory.mode = 'off'\n\n%memory mode",
+    ],
+)
+def test_a_cell_of_our_own_magics_and_settings_is_no_turn(source: str) -> None:
+    assert is_ours(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "%config InlineBackend.figure_format = 'svg'",
+        "%config MemoryBank.mode = 1",
+        "%config SessionNotes.wait_seconds = 3\nx = 1",
+        "%memory status\n%config InlineBackend.rc = {}",
+        "# only a comment",
+    ],
+)
+def test_a_cell_with_anything_else_is_a_turn(source: str) -> None:
+    assert not is_ours(source)
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "['', '\\npw = 1', 'y = 2']",
+        "'%%private\\npw = 1'",
+        "   3: pw = 1",
+        "12/3: pw = 1",
+        ">>> pw = 1",
+        "pw = 1",
+    ],
+)
+def test_a_short_private_cell_is_left_out_of_lists_of_cells(quote: str) -> None:
+    quotes = Quotes()
+    quotes.add("%%private\npw = 1")
+    quotes.add("\npw = 1")
+    told = quotes.without(f"before\n{quote}\nafter")
+    assert "pw" not in told
+    assert QUOTED in told
+    assert "y = 2" in told or "y = 2" not in quote

@@ -291,6 +291,28 @@ def test_a_private_cell_leaves_no_trace(shared: Kernel, first: str) -> None:
     )
 
 
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize(
+    "source",
+    ["%%private\nkq = 71", "# ipymemory: off\nkq = 71", "%%private\n!echo kq71"],
+)
+@pytest.mark.parametrize(
+    "shows",
+    ["print(In[-2])", "In", "_ih", "_i", "%history", "%history -n", "%history -t", "%rerun"],
+)
+def test_a_way_to_print_a_cell_does_not_print_a_private_one(
+    shared: Kernel, source: str, shows: str
+) -> None:
+    shared.run(source)
+    ran = shared.run(shows)
+    assert "kq" in ran.text, "the person sees it"
+    after = f"'after {len(shared.cells())}'"
+    shared.run(after)
+    shared.recorded(after)
+    last = [each for each in shared.cells() if each.get("source") == shows][-1]
+    assert "kq" not in texts(last), texts(last)
+
+
 def test_private_cells_run_as_any_other(shared: Kernel) -> None:
     ran = shared.run("%%private\nimport asyncio\nawait asyncio.sleep(0)\n40 + 2")
     assert ran.text == "42\n"
