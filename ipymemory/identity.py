@@ -3,7 +3,8 @@
 A server tells the path in the environment and in the namespace, VS Code in a name of its own,
 nbclient and a terminal not at all; then the working folder says at least which project. The
 path of a server stays what it was when the kernel began, also after a renaming, so the file's
-inode goes with it: a save keeps it and a renaming too. In a terminal the shell that IPython was
+inode goes with it: a save keeps it and a renaming too. A kernel that a notebook's cell starts
+inherits the path of that notebook, which is not its own. In a terminal the shell that IPython was
 typed into tells it from other terminals.
 """
 
@@ -44,13 +45,28 @@ def working_folder() -> Path:
 def _notebook(shell: Any) -> Path | None:
     """Return the notebook's absolute path. A console's session has a name and no file."""
     told = [shell.user_ns.get(name) for name in _NAMES]
+    inherited = _inherited()
     for each in (*told, os.environ.get(_VARIABLE)):
-        if not isinstance(each, str) or not each:
+        if not isinstance(each, str) or not each or each == inherited:
             continue
         path = Path(each)
         if path.is_absolute() and (path.suffix == ".ipynb" or path.is_file()):
             return path
     return None
+
+
+def _inherited() -> str:
+    """Return the path in the environment where it is that of the notebook that started this kernel.
+
+    A server tells a kernel its notebook by a variable, which every process has that a cell starts:
+    ``jupyter execute``, nbclient, and the kernels of those. A server does not have it itself.
+    Who started a kernel, jupyter_client tells; not its parent, which may be a wrapper's shell.
+    """
+    path = os.environ.get(_VARIABLE, "")
+    parent = os.environ.get("JPY_PARENT_PID", "") if os.name != "nt" else str(os.getppid())
+    if not path or not parent.isdecimal():
+        return ""
+    return path if processes.variable(int(parent), _VARIABLE) == path else ""
 
 
 def _terminal() -> str:

@@ -85,6 +85,24 @@ def alive(identity: ProcessIdentity) -> bool:
     return started is not None and abs(started - identity.started) <= _SAME_START
 
 
+def variable(pid: int, name: str) -> str | None:
+    """Return what the process `pid` had in its environment when it began; None if not known."""
+    if _LINUX.exists():
+        try:
+            found = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return None
+        start = os.fsencode(f"{name}=")
+        return next((os.fsdecode(e[len(start) :]) for e in found if e.startswith(start)), None)
+    import psutil
+
+    try:
+        value: str | None = psutil.Process(pid).environ().get(name)
+        return value
+    except (psutil.Error, OSError, ValueError):
+        return None
+
+
 def local(identity: ProcessIdentity) -> bool:
     """Return whether the process was one of this host, so that `alive` can know."""
     return identity.host == _host()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -568,3 +569,28 @@ def test_notes_asked_for_at_once_know_the_cell_before(kernel: Kernel) -> None:
         ]
         kernel.collect(requests[0])
         assert f"ValueError: number {number}" in kernel.collect(requests[1]).markdown
+
+
+def test_a_kernel_that_a_cell_starts_is_not_of_its_notebook(
+    new_kernel: Callable[..., Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    kernel.run("outer = 1")
+    child = (
+        "import sys\nfrom jupyter_client.kernelspec import KernelSpec\n"
+        "from jupyter_client.manager import KernelManager\n"
+        "manager = KernelManager()\n"
+        "argv = [sys.executable, '-m', 'ipykernel_launcher', '-f', '{connection_file}']\n"
+        "manager._kernel_spec = KernelSpec(argv=argv, language='python')\n"
+        "manager.start_kernel()\nclient = manager.client()\nclient.start_channels()\n"
+        "client.wait_for_ready(timeout=60)\n"
+        "for code in ('%load_ext ipymemory', 'inner = 2'):\n"
+        "    client.execute_interactive(code)\n"
+        "client.stop_channels()\nmanager.shutdown_kernel()"
+    )
+    kernel.run(child)
+    assert len(kernel.sessions) == 2
+    inner = next(at for at in (0, 1) if "inner = 2" in str(kernel.cells(at)[0].get("source")))
+    record = json.loads((kernel.sessions[inner] / "session.json").read_text())
+    assert not record.get("notebook")
