@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -334,6 +335,33 @@ def test_a_write_is_listed_shown_and_undone(project: Project) -> None:
     assert "(undone)" in call(where, "history").markdown
     call(where, f"undo {call(where, 'history').data[0]['run']}")
     assert folder.notes.read_text().endswith("what a.ipynb found\n")
+
+
+@pytest.mark.spec("L8")
+def test_notes_that_an_undo_emptied_say_so_and_how_to_get_them_back(project: Project) -> None:
+    session(project, "a.ipynb")
+    where = place(project)
+    assert call(where, "notes").warnings == ()
+    call(where, "undo")
+    said = " ".join(call(where, "notes").warnings)
+    assert said.startswith("The notes are empty because an undo of ")
+    back = re.search(r"ipymemory (undo \w+) brings it back", said)
+    assert back is not None
+    call(where, back[1])
+    page = call(where, "notes")
+    assert "what a.ipynb found" in page.markdown
+    assert page.warnings == ()
+
+
+@pytest.mark.spec("S9")
+def test_sections_that_only_a_model_could_fill_are_named(project: Project) -> None:
+    folder = session(project, "a.ipynb")
+    own = "# Current State\n_Now._\n\n- [1] x\n\n# Ideas\n_Any._\n\n# Data\n_From where._\n"
+    folder.notes.write_text(own)
+    (said,) = call(place(project), "notes").warnings
+    assert said.startswith("Ideas, Data stay empty without a model: ")
+    folder.notes.write_text(own.replace("_Any._", "_Any._\nmine").replace("# Data", "# Worklog"))
+    assert call(place(project), "notes").warnings == ()
 
 
 @pytest.mark.spec("L8")

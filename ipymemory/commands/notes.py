@@ -9,6 +9,7 @@ from pathlib import Path
 from ipymemory import engines, markdown, notes_base, prompts, sessions
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.runs import SHORT
 from ipymemory.errors import CommandError, PlaceError
 from ipymemory.places import SessionFolder
 
@@ -23,7 +24,8 @@ def _notes(place: Place, arguments: Arguments) -> Page:
             raise CommandError("Notes of a notebook file are always written now; leave out --now.")
         path = Path(arguments["notebook"]).expanduser()
         text, warnings = _of_file(place, path)
-        return replace(_page(text, str(path), section), warnings=tuple(warnings))
+        page = _page(text, str(path), section)
+        return replace(page, warnings=(*warnings, *_unfilled(text)))
     folder = place.folder or sessions.latest_folder(place.project)
     if arguments["now"]:
         _update(place, folder)
@@ -45,10 +47,11 @@ def _notes(place: Place, arguments: Arguments) -> Page:
         ) from error
     page = _page(text, str(folder.notes), section)
     engine = _engine(place, folder)
+    not_yet = (_NOT_YET.format(place.prefix),) if engine == "extractive, for now" else ()
     return replace(
         page,
         data={**page.data, "engine": engine},
-        warnings=(_NOT_YET.format(place.prefix),) if engine == "extractive, for now" else (),
+        warnings=_undone(place, folder, text) or not_yet or _unfilled(text),
     )
 
 
@@ -64,6 +67,44 @@ def _engine(place: Place, folder: SessionFolder) -> str:
         return "anthropic"
     chosen = engines.choose(place.project, place.settings, os.environ).name
     return "extractive, for now" if chosen == "anthropic" else "extractive"
+
+
+def _undone(place: Place, folder: SessionFolder, text: str) -> tuple[str, ...]:
+    """Return why the notes `text` are empty, where an undo has made them so."""
+    from ipymemory.held import resolved
+    from ipymemory.history import History
+
+    if any(each.body.strip() for each in markdown.sections(text)):
+        return ()
+    history = History(place.project.history, place.settings.memory.history_keep)
+    path = resolved(folder.notes)
+    for entry in history.entries():
+        if entry.undoes and not entry.undone_by and any(w.path == path for w in entry.writes):
+            when = entry.time[:19].replace("T", " ")
+            return (
+                f"The notes are empty because an undo of {when} UTC took back what the engine "
+                f"wrote; {place.prefix}undo {entry.id[:SHORT]} brings it back. New cells are noted "
+                "as before.",
+            )
+    return ()
+
+
+def _unfilled(text: str) -> tuple[str, ...]:
+    """Return which sections of a template of the user's own stay empty, and what to do."""
+    from ipymemory.extractive import fills
+
+    names = [
+        each.name
+        for each in markdown.sections(text)
+        if not each.body.strip() and not fills(each.name)
+    ]
+    if not names:
+        return ()
+    shown, stay = ", ".join(names), "stays" if len(names) == 1 else "stay"
+    return (
+        f"{shown} {stay} empty without a model: the built-in engine fills only sections named as "
+        "in its own template. Write there yourself; what you write is kept.",
+    )
 
 
 def _update(place: Place, folder: SessionFolder | None) -> None:

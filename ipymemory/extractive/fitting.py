@@ -94,6 +94,11 @@ def write_notes(
     return markdown.join(markdown.preamble(template), filled)
 
 
+def fills(section: str) -> bool:
+    """Return whether a section of this name is one of the ten, which are filled."""
+    return name_of(section) in _GIVES_WAY
+
+
 def fit(lines: Sequence[Line], budget: int) -> list[str]:
     """Return the texts of `lines` in order, at most `budget` bytes with their line ends.
 
