@@ -99,13 +99,10 @@ class Project:
                     f"{self.record} was written by a newer ipymemory and is only read here. "
                     "Upgrade with: pip install --upgrade ipymemory"
                 )
-            first = {
-                "version": VERSION,
-                "root": str(self.root),
-                "remote": gitfiles.remote(self.root),
-                "first_seen": utc_now(),
-            }
-            write_json(self.record, first | known | {name: value})
+            first = {"version": VERSION, "root": str(self.root), "first_seen": utc_now()}
+            # A project may get its remote, or another one, long after it was first seen.
+            remote = gitfiles.remote(self.root) or known.get("remote", "")
+            write_json(self.record, first | known | {"remote": remote, name: value})
 
 
 @dataclass(frozen=True, slots=True)

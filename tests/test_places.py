@@ -290,6 +290,23 @@ def test_a_home_folder_that_nobody_knows_is_said() -> None:
         places.home("~nobody-of-that-name/x")
 
 
+def test_a_remote_that_a_project_gets_later_is_put_on_record(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    project = places.project_of(root, tmp_path / "home")
+    project.set_property("mode", "read")
+    seen = project.properties()
+    assert seen["remote"] == ""
+    (root / ".git" / "config").write_text('[remote "origin"]\n\turl = https://a.example/b.git\n')
+    project.set_property("mode", "off")
+    now = project.properties()
+    assert now["remote"] == "https://a.example/b.git"
+    assert (now["first_seen"], now["root"]) == (seen["first_seen"], seen["root"])
+    clone = places.project_of(tmp_path / "elsewhere" / "work", tmp_path / "home")
+    assert clone.key != project.key, "a clone or a moved folder has another root, so another key"
+
+
 def test_project_json_tells_the_root_the_remote_and_when_it_was_first_seen(tmp_path: Path) -> None:
     root = repository(tmp_path / "work")
     git("remote", "add", "other", "https://example.org/other.git", at=root)
