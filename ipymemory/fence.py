@@ -25,7 +25,7 @@ from ipymemory.permissions import Allow, Deny
 from ipymemory.places import Project, is_too_wide, real_path
 from ipymemory.turns import ToolCall
 
-READING = ("Read", "Grep", "Glob", "Find", "List", "Wc")
+READING = ("Read", "Grep", "Glob", "Find", "List", "Wc", "Git")
 """The tools that a fence lets look, each at one path."""
 
 LONGEST_PATH = 4096
@@ -124,14 +124,14 @@ class Fence:
     def why_closed(self, path: Path) -> str:
         """Return why `path`, a real path, may not be read, in a few words; nothing if it may."""
         around = _innermost(path, self._open)
-        if around is None:
+        if around is None or ".." in path.parts:
             return "it lies outside the project and the memory folder"
         shut = _innermost(path, self._closed)
         if shut is not None and len(shut.parts) >= len(around.parts):
             return "it is ipymemory's own"
         parts = path.parts[len(around.parts) :] or (path.name,)
         if any(_plain(each) == ".git" for each in parts):
-            return "git's own folder is not read as files"
+            return "git's own folder is read with Git alone"
         if any(map(self.is_private, parts)):
             return "its name says that it may hold secrets or people's data (Privacy.files)"
         return ""

@@ -19,6 +19,7 @@ from typing import Any
 from ipymemory import reading
 from ipymemory.errors import IpymemoryError, ToolError
 from ipymemory.fence import Fence
+from ipymemory.git_reading import GIT, git
 from ipymemory.patterns import Pattern, compiled
 from ipymemory.reading import Look, LookTool, bounded, tool_spec
 from ipymemory.tools import Tool
@@ -67,7 +68,7 @@ FIND = tool_spec(
 )
 
 
-SPECS = (reading.READ, GREP, GLOB, FIND, reading.LIST, reading.WC)
+SPECS = (reading.READ, GREP, GLOB, FIND, reading.LIST, reading.WC, GIT)
 """The tools that read, as an engine sees them; in the order of `reading_tools`."""
 
 
@@ -82,7 +83,7 @@ def reading_tools(
     def look() -> Look:
         return Look(fence, level, stopped)
 
-    acts = (reading.read, grep, glob, find, reading.list_folder, reading.count)
+    acts = (reading.read, grep, glob, find, reading.list_folder, reading.count, git)
     return {spec.name: LookTool(spec, act, look) for spec, act in zip(SPECS, acts, strict=True)}
 
 

@@ -47,6 +47,26 @@ def work_tree(folder: Path) -> WorkTree | None:
     return None
 
 
+def git_folders(top: Path) -> tuple[Path, Path] | None:
+    """Return the git folder of the work tree `top`, and the one it shares with others.
+
+    Only one that lies in `top` itself, or that knows `top` as its linked work tree; None for any
+    other, since a ``.git`` file can name whatever repository it wants to have read.
+    """
+    mark = top / ".git"
+    git = _repository(top)
+    if git is None or os.path.realpath(git) != str(git):
+        return None
+    if git == mark:
+        return git, git
+    shared = _shared(git)
+    if shared is None or git.parent != shared / "worktrees":
+        return None
+    back = _read(git / "gitdir").strip()
+    known = Path(os.path.realpath(git / back)) if back else None
+    return (git, shared) if known == mark else None
+
+
 def remote(root: Path) -> str:
     """Return the address of the remote ``origin``, else of the first; no name or password."""
     git = _repository(root) or root

@@ -14,7 +14,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from ipymemory.errors import PlaceError
 from ipymemory.files import write_atomic
@@ -87,14 +87,25 @@ class Held:
             os.close(self._folder)
             self._folder = None
 
-    def read(
-        self, most: int = 16 * 1024 * 1024, *, cut: bool = False, alone: bool = False
-    ) -> bytes | None:
+    def read(self, most: int = 16 * 1024 * 1024, *, alone: bool = False) -> bytes | None:
         """Return what the file holds, None when there is none.
 
-        `cut`: of a file of more than `most` bytes, its beginning. `alone`: a file that has a
-        second name, which may lie anywhere, is refused. Raises `PlaceError` for a link, for what
-        is no regular file, and past `most` bytes.
+        `alone`: a file that has a second name, which may lie anywhere, is refused. Raises
+        `PlaceError` for a link, for what is no regular file, and past `most` bytes.
+        """
+        file = self.opened(alone=alone)
+        if file is None:
+            return None
+        with file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise PlaceError(f"{self._path} is larger than {most // 1024:,} KB; it was not read.")
+        return data
+
+    def opened(self, *, alone: bool = False) -> BinaryIO | None:
+        """Return the file, open for reading and the caller's to close; None when there is none.
+
+        Raises `PlaceError` as `read` does.
         """
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         # Opening a pipe that nobody writes to would wait for ever.
@@ -107,11 +118,10 @@ class Held:
             if self._is_link():
                 raise PlaceError(_LINK.format(self._path)) from error
             raise PlaceError(f"{self._path} cannot be read: {error.strerror or error}.") from error
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            os.close(descriptor)
-            raise PlaceError(f"{self._path} is no regular file; it was not touched.")
-        with os.fdopen(descriptor, "rb") as file:
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise PlaceError(f"{self._path} is no regular file; it was not touched.")
             if self._folder is None:
                 self._check(found)
             if alone and found.st_nlink > 1:
@@ -119,12 +129,10 @@ class Held:
                     f"{self._path} has {found.st_nlink} names (hard links), and the others may "
                     "lie anywhere; it was not read."
                 )
-            data = file.read(most + 1)
-        if len(data) > most:
-            if cut:
-                return data[:most]
-            raise PlaceError(f"{self._path} is larger than {most // 1024:,} KB; it was not read.")
-        return data
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return os.fdopen(descriptor, "rb")
 
     def replace(self, data: bytes) -> None:
         """Make the file hold `data`: temporary file, fsync, atomic replace; raises `PlaceError`.

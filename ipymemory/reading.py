@@ -94,6 +94,11 @@ class Look:
             data = held.read(MOST_NOTEBOOK if is_notebook else MOST_BYTES, alone=True)
         if data is None:
             raise ToolError(f"There is no file {self.name(path)}.")
+        return self.shown(path, data)
+
+    def shown(self, path: Path, data: bytes) -> str:
+        """Return `data`, what the file holds or once held, as it may be shown; as `text` does."""
+        is_notebook = path.suffix.casefold() == ".ipynb"
         # A copy of a notebook under another name holds the same outputs.
         if is_notebook or (data.lstrip()[:1] == b"{" and b'"nbformat"' in data):
             return _notebook(notebooks.parse(path, data), self.level)

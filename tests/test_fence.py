@@ -510,6 +510,11 @@ def test_private_names_are_the_users_to_choose(world: World) -> None:
     assert isinstance(Fence(world.root, None, []).check(call), Allow)
 
 
+def test_a_path_that_was_not_resolved_is_closed(world: World) -> None:
+    assert not world.fence.why_closed(world.root / "src" / "a.py")
+    assert "outside" in world.fence.why_closed(world.root / "src" / ".." / ".." / "x")
+
+
 @pytest.mark.spec("E6", "L6")
 @pytest.mark.parametrize(
     "name",

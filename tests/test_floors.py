@@ -84,6 +84,9 @@ PARTS = {
     "config_reading": "config",
     "memory_tools": "tools",
     "said": "tools",
+    "git_objects": "tools",
+    "git_history": "tools",
+    "git_reading": "tools",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 
