@@ -25,13 +25,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
+from ipymemory.secret_literals import Folded
 from ipymemory.secret_tokens import Mark, runs, tokens, wandb_key
 
 __all__ = ["Mark", "Masker", "is_secret_name", "mask", "mask_source", "mask_with_marks"]
 
 log = logging.getLogger(__name__)
 
-_FOLD = bytes(ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256))
 _UNCHECKED = "[masked: text that could not be checked]"
 _MARKER = "[masked: "
 _ROUNDS = 5
@@ -250,9 +250,8 @@ def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
 
 def _rules(text: str, code: bool) -> Iterator[Mark]:
     named, formed = _finders()
-    raw = text.encode("latin-1", "replace")
-    folded = raw.translate(_FOLD)
-    for start, end in runs(raw):
+    folded = Folded(text)
+    for start, end in runs(folded.raw):
         for rule, begin, stop in tokens(text, start, end):
             yield Mark(rule, begin, stop)
         if wandb_key(text, start, end):
@@ -285,48 +284,13 @@ def _remembered(text: str, learned: tuple[str, ...]) -> Iterator[Mark]:
             at = text.find(value, end)
 
 
-@cache
-def _dress() -> tuple[re.Pattern[str], dict[int, int]]:
-    """Return what hides a secret without being seen, and letters that only look otherwise."""
-    from ipymemory.screen import CODE
-
-    unseen = re.compile(
-        rf"{CODE}|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
-        r"\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]+"
-    )
-    plain = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-    plain |= dict.fromkeys((0xA0, 0x2007, 0x202F, 0x3000), ord(" "))
-    plain |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B), ord("'"))
-    plain |= dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F), ord('"'))
-    plain |= dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2212), ord("-"))
-    plain |= {0xFE55: ord(":"), 0xFE66: ord("="), 0xA789: ord(":"), 0x2236: ord(":")}
-    return unseen, plain
-
-
 def _disguised(text: str, code: bool, learned: tuple[str, ...]) -> Iterator[Mark]:
     """Yield what the rules find once unseen characters, colours and wide letters are gone."""
-    unseen, plain = _dress()
-    pieces: list[str] = []
-    begins: list[int] = []  # where each piece begins in the bare text
-    origins: list[int] = []  # and where in `text`
-    at = length = 0
-    for match in (*unseen.finditer(text), None):
-        stop = match.start() if match else len(text)
-        if stop > at:
-            pieces.append(text[at:stop])
-            begins.append(length)
-            origins.append(at)
-            length += stop - at
-        at = match.end() if match else stop
-    bare = "".join(pieces).translate(plain)
-    if bare == text:
-        return
-    for mark in (*_rules(bare, code), *_remembered(bare, learned)):
-        first = bisect_right(begins, mark.start) - 1
-        last = bisect_right(begins, mark.end - 1) - 1
-        start = origins[first] + mark.start - begins[first]
-        end = origins[last] + mark.end - begins[last]
-        yield Mark(mark.rule, start, end, mark.named)
+    from ipymemory.secret_disguises import bare
+
+    shown = bare(text)
+    if shown is not None:
+        yield from shown.back((*_rules(shown.text, code), *_remembered(shown.text, learned)))
 
 
 @cache

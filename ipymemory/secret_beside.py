@@ -26,7 +26,7 @@ _PAIR = re.compile(r"[^\s:/\"']{1,200}:(?!//)(?=\S)")
 _FIELDS = re.compile(r"\w=\S")
 _SHELL = re.compile(r"[^\s\"'`|;&<>()]+")
 _CELL = re.compile(r"[^\s|│┃\"',;]+")
-_IS = re.compile(r"(?:is|was)\b:?[ \t]{1,20}")
+_IS = re.compile(r"(?:is|was|ist|lautet|war|es|est|était|jest|är|er)\b:?[ \t]{1,20}")
 _ATTRIBUTE = re.compile(r"value=(?=[\"'])")
 _DIGEST = re.compile(
     r"(?:sha|md|base|utf|v|pbkdf|argon|aes|rsa|python|mysql|http|oauth|x)-?\d", re.I
@@ -100,9 +100,11 @@ def argument(place: Place, name: Name) -> Iterator[Span]:
         value = text[start:end]
     else:
         value = place.take(_SHELL, at, at + WINDOW)
-        start, end = place.whole(_SHELL, at, value)
+        start, end = at, at + len(value)
     if not value or value.startswith("-") or harmless(value):
         return
+    if literal is None:
+        start, end = place.whole(_SHELL, at, value)
     if value.isalpha() and value.isupper():
         return  # how a help text names what is wanted
     if not place.op and (place.close or (literal is None and _prose(place, value, end))):

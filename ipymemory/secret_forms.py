@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
+from ipymemory.secret_literals import Folded, Literal
 from ipymemory.secret_names import harmless, odd, scrambled
 from ipymemory.secret_places import string_at
 from ipymemory.secret_tokens import Mark
@@ -15,15 +16,17 @@ _LINE = 2000
 """Characters of a command that are looked at."""
 
 
-def formed(text: str, folded: bytes) -> Iterator[Mark]:
+def formed(text: str, folded: Folded) -> Iterator[Mark]:
     """Yield a mark for every secret in `text` that its surroundings give away.
 
-    `folded` is `text` in lower case, one byte a character.
+    `folded` is `text` in lower case.
     """
-    for literal, find in (*_FORMS, *_COMMANDS) if _FLAG.search(folded) else _FORMS:
+    lower = folded.text
+    forms = (*_FORMS, *_COMMANDS) if _FLAG.search(lower) else _FORMS
+    for literal, find in forms:
         at = folded.find(literal)
         while at >= 0:
-            end = at + len(literal)
+            end = at + len(literal.word)
             if isinstance(find, re.Pattern):
                 # All of a command at once: its name may occur in it again.
                 end = max(end, _command_end(text, at))
@@ -32,7 +35,7 @@ def formed(text: str, folded: bytes) -> Iterator[Mark]:
                 for mark in find(text, at):
                     yield mark
                     end = max(end, mark.end)
-            at = folded.find(literal, end)
+            at = lower.find(literal.word, end)
 
 
 # URLs
@@ -251,20 +254,20 @@ def _sql(text: str, at: int) -> Iterator[Mark]:
 
 
 _Form = re.Pattern[str] | Callable[[str, int], Iterator[Mark]]
-_FORMS: tuple[tuple[bytes, _Form], ...] = (
-    (b"://", _url),
-    (b"private key", _key_block),
-    (b"bearer", _bearer),
-    (b"basic ", _basic),
-    (b"login", _login),
-    (b"identified by", _sql),
+_FORMS: tuple[tuple[Literal, _Form], ...] = (
+    (Literal("://"), _url),
+    (Literal("private key"), _key_block),
+    (Literal("bearer"), _bearer),
+    (Literal("basic "), _basic),
+    (Literal("login"), _login),
+    (Literal("identified by"), _sql),
 )
 _FLAG = re.compile(rb"-[puas]")
-_COMMANDS: tuple[tuple[bytes, _Form], ...] = (
-    (b"curl", _USER),
-    (b"mysql", _MYSQL),
-    (b"sshpass", _SSHPASS),
-    (b"redis-cli", _REDIS),
-    (b"sudo -s", _sudo),
+_COMMANDS: tuple[tuple[Literal, _Form], ...] = (
+    (Literal("curl"), _USER),
+    (Literal("mysql"), _MYSQL),
+    (Literal("sshpass"), _SSHPASS),
+    (Literal("redis-cli"), _REDIS),
+    (Literal("sudo -s"), _sudo),
 )
 """Commands that take a password with one of the flags that `_FLAG` finds."""

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-STEMS = ("key", "token", "secret", "pass", "pw", "auth", "cred", "cookie", "signature", "sig=")
+from ipymemory.secret_disguises import spelled
+
+STEMS = (
+    *("key", "token", "secret", "pass", "pw", "auth", "cred", "cookie", "signature", "sig="),
+    # In other languages; `slo` is the end of `haslo`, `heslo` and `geslo`.
+    *("kennwort", "contrasen", "mdp", "senha", "losenord", "wachtwoord", "slo", "jelszo"),
+    *("salasana", "adgangskode", "sifre"),
+)
 """What every name that may be a secret's holds, in lower case; what is searched for first."""
 
 
@@ -32,11 +39,15 @@ def _words(text: str) -> frozenset[str]:
 
 
 _PASSWORDS = _words(
-    "password passwd passwort passphrase passcode pwd pw pswd passwords passphrases pwds"
+    "password passwd passwort passphrase passcode pwd pw pswd passwords passphrases pwds "
+    # In other languages; those in letters of their own, `secret_disguises` spells as these.
+    "passworte passworter kennwort kennworter kennworte contrasena contrasenas contrasenya senha "
+    "senhas mdp losenord wachtwoord wachtwoorden haslo heslo geslo jelszo salasana passord "
+    "adgangskode sifre motdepasse"
 )
 _SECRETS = _words("secret secrets apikey apikeys authkey credential credentials creds cred")
 _SEALED = re.compile(
-    r".*(?:password|passwd|passphrase|passcode)"
+    r".*(?:password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|losenord|contrasena)"
     r"|.*(?:api|secret|access|private|account|auth|encryption|signing|subscription)keys?"
     r"|.*(?:auth|access|api|bearer|refresh|session|security|id|csrf|xsrf|oauth)tokens?"
     r"|(?:client|app|api|shared|consumer|webhook|jwt)secrets?"
@@ -44,6 +55,8 @@ _SEALED = re.compile(
     r"|sharedaccesssignature"
 )
 """Names in one piece, lower case: ``apikey``, ``dbpassword``, ``PGPASSWORD``."""
+
+_LIKE_PASSWORD = re.compile("pass|pwd|kennwort|wachtwoord|losenord|contrasena")
 
 _PROVIDERS = _words(
     "anthropic openai azure aws gcp google gemini vertex hf huggingface hub github gh gitlab "
@@ -65,7 +78,7 @@ _QUALIFIERS = _PROVIDERS | _words(
     "signing sign master service account subscription client app application jwt oauth oauth2 "
     "bearer refresh id session csrf xsrf bot webhook deploy shared hmac aes rsa admin root "
     "consumer personal security user login device push sas server storage license project "
-    "cookie cipher crypto fernet gpg pgp tls ssl ssh pem basic my proxy host db database sql dev "
+    "cookie cipher crypto fernet gpg pgp tls ssl ssh pem basic my proxy host db bd database sql "
     "prod write read team org workspace developer dev backup kms ec ed25519 wallet mnemonic x"
 )
 _KEY_QUALIFIERS = _QUALIFIERS - _words(
@@ -78,7 +91,7 @@ _AFTER = _words(
     "prod production dev develop development stage staging test testing local live sandbox old "
     "new current default main primary backup value val str string text plain plaintext raw b64 "
     "base64 bytes enc encoded confirm confirmation again repeat 1 2 3 4 5 6 7 8 9 0 v1 v2 admin "
-    "root user db database env1 eu us data base"
+    "root user db database env1 eu us data base bd"
 ) | (_PROVIDERS - _words("box square modal lambda"))
 """Words behind the one that counts that change nothing: ``TOKEN_GITHUB``, ``password2``."""
 
@@ -88,6 +101,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 @lru_cache(maxsize=4096)
 def judge(name: str) -> Name | None:
     """Return what `name` says of the value it holds; None when it says nothing of a secret."""
+    name = spelled(name)
     lower = name.lower()
     words = [word.lower() for word in _WORD.findall(name[-100:])]
     if lower in ("access_key_id", "aws_access_key_id", "client-key-data", "_auth"):
@@ -110,6 +124,8 @@ def _judge(words: list[str]) -> Name | None:
     many = last.endswith("s") and last not in ("pass", "credentials", "creds")
     if last in _PASSWORDS or (last in ("word", "phrase") and before == "pass"):
         return Name("password", many=many)
+    if last in ("passe", "pase") and before in ("de", "palavra"):
+        return Name("password", many=many)  # `mot_de_passe`
     if last == "authorization":
         return Name("authorization", strong=False)
     if last in _SECRETS:
@@ -120,7 +136,7 @@ def _judge(words: list[str]) -> Name | None:
             return None
         return Name("password", strong=bool(before))
     if _SEALED.fullmatch(last) or (before and _SEALED.fullmatch(joined) and last != "id"):
-        rule = "password" if "pass" in last or "pwd" in last else "token"
+        rule = "password" if _LIKE_PASSWORD.search(last) else "token"
         return Name("key" if "key" in last else rule, many=many)
     if last in ("key", "keys"):
         strong = before in _KEY_QUALIFIERS

@@ -49,7 +49,7 @@ TOKENS: tuple[tuple[str, str], ...] = (
     ("sendgrid key", r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
     ("telegram token", r"(?:bot)?\d{8,10}:AA[\w-]{33}(?![\w-])"),
     ("discord token", r"[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}"),
-    ("jwt", r"ey[JI][\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)*"),
+    ("jwt", r"ey[JI][\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+)*+"),
     ("square key", r"sq0(?:atp|csp|idp)-[\w-]{20,}|EAAA[\w-]{60}(?![\w-])"),
     ("shopify token", r"shp(?:at|ss|ca|pa|tka)_[0-9a-fA-F]{32}"),
     ("mailgun key", r"(?<![-_])key-[0-9a-f]{32}(?![0-9a-f])"),

@@ -27,6 +27,7 @@ from ipymemory.secret_beside import (
     unpacked,
     unpacking,
 )
+from ipymemory.secret_literals import Folded, Literal
 from ipymemory.secret_names import SNAKE, STEMS, Name, harmless, judge, odd, secret
 from ipymemory.secret_places import (
     BETWEEN,
@@ -40,7 +41,7 @@ from ipymemory.secret_places import (
 )
 from ipymemory.secret_tokens import Mark
 
-_STEMS = tuple(stem.encode() for stem in STEMS)
+_STEMS = tuple(map(Literal, STEMS))
 _FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,")
 """What may come directly after a name that a value follows."""
 
@@ -68,22 +69,24 @@ _CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
 _ASSIGNS = frozenset(("=", ":", ":=", "+=", "=>", "==", "===", "!="))
 
 
-def named(text: str, folded: bytes, *, code: bool) -> Iterator[Mark]:
+def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
     """Yield a mark for every value in `text` whose name says that it is secret.
 
-    `folded` is `text` in lower case, one byte a character. `code` tells that `text` is a
-    cell of Python, where what stands without quotes is an expression.
+    `folded` is `text` in lower case. `code` tells that it is a cell of Python, where what stands
+    without quotes is an expression.
     """
     ends: dict[int, int] = {}
-    for stem in _STEMS:
-        at = folded.find(stem)
+    lower = folded.text
+    for literal in folded.holding(_STEMS):
+        stem = literal.word
+        at = lower.find(stem)
         while at >= 0:
             end = at + len(stem.rstrip(b"="))
             while text[end : end + 1] in NAME:
                 end += 1
             if text[end : end + 1] in _FOLLOWS:
                 ends.setdefault(end, at)
-            at = folded.find(stem, max(end, at + 1))
+            at = lower.find(stem, max(end, at + 1))
     if not ends:
         return
     reading = Reading(text, code=code)
@@ -142,7 +145,8 @@ def _judged(place: Place) -> Name | None:
         text, at = place.text, place.start - 1
         while at and text[at - 1] in NAME and place.start - at < 40:
             at -= 1
-        if at < place.start - 1 and (place.op not in ("", ",") or place.previous == "."):
+        joined = place.op not in ("", ",") or place.previous == "." or word.lower() == "passe"
+        if at < place.start - 1 and joined:
             wider = judge(text[at : place.start - 1] + "_" + word)
             name = wider if wider is not None and wider.strong else name
     return name

@@ -47,6 +47,8 @@ PARTS = {
     "secret_beside": "redaction",
     "secret_places": "redaction",
     "secret_forms": "redaction",
+    "secret_literals": "redaction",
+    "secret_disguises": "redaction",
     "capture": "recorder",
     "names": "recorder",
     "outputs": "recorder",

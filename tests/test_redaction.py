@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import gc
 import random
 import re
 import string
@@ -363,6 +364,11 @@ OPENAI_API_KEY     {secret}
 + tool --token {short}
 tool --password={word}
 ---> 12 connect(password="{pw}")
+Mot de passe : {pw}
+le mot de passe est {pw}
+Ihr Passwort lautet {pw}
+la contraseña es {pw}
+Пароль: {word}
 """
 
 
@@ -398,6 +404,23 @@ def examples(block: str) -> list[str]:
     return found
 
 
+PASSWORDS = (
+    *("passwort", "kennwort", "Datenbankkennwort", "contraseña", "contrasena", "contraseñas"),
+    *("mot_de_passe", "motdepasse", "mdp", "mdp_admin", "senha", "senha_db", "lösenord"),
+    *("losenord", "wachtwoord", "hasło", "haslo", "heslo", "geslo", "jelszó", "jelszo"),
+    *("salasana", "passord", "adgangskode", "şifre", "пароль", "пароль_бд", "парола", "κωδικός"),
+    *("密码", "パスワード", "비밀번호"),
+)
+"""The word for a password in other languages, as names in code."""
+
+PASSWORD_TEMPLATES = (
+    '%s = "{word}"',
+    "connect(host='h', %s='{word}', port=1)",
+    "cfg['%s'] = '{word}'",
+    '{{"%s": "{word}", "n": 1}}',
+    "# %s = {word}",
+)
+
 BOTH_EXAMPLES, SOURCE_EXAMPLES, TEXT_EXAMPLES = map(examples, (BOTH, SOURCE, TEXT))
 
 
@@ -431,6 +454,18 @@ def test_secrets_in_an_output_are_masked(template: str) -> None:
     masked = mask(text)
     assert not [each for each in secrets if each in masked], masked
     assert mask(masked) == masked
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("name", PASSWORDS)
+def test_a_password_is_known_in_many_languages(name: str) -> None:
+    assert redaction.is_secret_name(name)
+    for spelling in (name, name.upper()):
+        for template in PASSWORD_TEMPLATES:
+            text, _ = filled(template % spelling)
+            assert WORDY not in mask(text), text
+            assert WORDY not in mask_source(text), text
+        assert WORDY not in mask(f"{spelling}: {WORDY}\n")
 
 
 HARMLESS = r"""
@@ -670,6 +705,12 @@ mysql -u root -p
 login(user, password)
 login("bob", password)
 login()
+las contraseñas son largas
+das Passwort ist falsch
+le mot de passe est oublié
+slot = "morning"
+slope: 0.25
+mdp = MarkovProcess(states)
 """
 
 BLOBS = {
@@ -1181,5 +1222,66 @@ def test_importing_it_compiles_no_pattern() -> None:
         "sys.stdout.write(repr((len(compiled), late)))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ast.literal_eval(run.stdout)[1] == ["ipymemory.secret_tokens"]
+    assert ast.literal_eval(run.stdout)[1] == [
+        "ipymemory.secret_literals",
+        "ipymemory.secret_tokens",
+    ]
     assert ast.literal_eval(run.stdout)[0] <= 1
+
+
+MALICE = (
+    *(
+        "=",
+        ":",
+        '"',
+        "'",
+        "`",
+        "-",
+        "\\",
+        "(",
+        "[",
+        "{",
+        "|",
+        "@",
+        "\n",
+        " ",
+        "A1b2",
+        "a1B2c3D4e5F6",
+    ),
+    *("key=", "sig=", "key:", "key=(", "keys=[", "password=", "password='", '"""password="'),
+    *("password=x or 'a'", "password='a''b'", "passwords=['a',", "user,password=", "password>"),
+    *("--token=", "--token ", "Cookie: ", "Authorization: ", "Authorization: Basic a", "auth('a',"),
+    *("token:a|b=", "token:a[", "key: |\n  a\n", "password\\\n=", "://", "://a:b@", "curl -u a:b "),
+    *("docker login ", "login(", "sshpass -p ", "mysql -p ", "identified by ", "create user ident"),
+    *("eyJ-", "sk-", "sk-A1-", "SG.", "1234567890:AA", "dapi", "0123456789abcdef", "Bearer "),
+    *(BEGIN, END + "\n", "private key ", "\x1b[", "\x1b]", "\u200b", "é", "пароль", "a\u0301"),
+    *("[masked: password]", "[masked: ", "&sig=token:a=key=[", "wandb login ", "%env token "),
+    *("<th>password</th>", "password\t", "|password", "password,a\n", "password\n", "  password"),
+    *("<tr><th>password</th><td>a</td>", "a password\n", "{'password': {0: ", '"password": ["a", '),
+)
+
+
+def grows(unit: str, smaller: int = 16 * 1024) -> float:
+    """Return how many times as long four times as much of `unit` takes to mask."""
+
+    def took(size: int) -> float:
+        text = (unit * (size // len(unit) + 1))[:size]
+        best = 1e9
+        for _ in range(3):
+            gc.collect()
+            gc.disable()
+            try:
+                begin = time.process_time()
+                mask(text)
+                best = min(best, time.process_time() - begin)
+            finally:
+                gc.enable()
+        return best
+
+    return took(4 * smaller) / max(took(smaller), 1e-3)
+
+
+@pytest.mark.parametrize("unit", MALICE)
+def test_four_times_the_text_takes_four_times_as_long(unit: str) -> None:
+    """Growth is measured, no time: what is not linear takes sixteen times as long, and more."""
+    assert any(grows(unit) < 8 for _ in range(3))
