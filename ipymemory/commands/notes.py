@@ -51,7 +51,9 @@ def _notes(place: Place, arguments: Arguments) -> Page:
     return replace(
         page,
         data={**page.data, "engine": engine},
-        warnings=_undone(place, folder, text) or not_yet or _unfilled(text),
+        warnings=_undone(place, folder, text)
+        or not_yet
+        or (_unfilled(text) if engine == "extractive" else ()),
     )
 
 
