@@ -32,7 +32,7 @@ from ipymemory.models import Reply, Request
 from ipymemory.places import Project, SessionFolder
 from ipymemory.prompts import NOTES_TEMPLATE
 from ipymemory.session import MemorySession
-from ipymemory.turns import ToolCall, Turn, utc_now
+from ipymemory.turns import Happening, ToolCall, Turn, utc_now
 
 
 class Lister:
@@ -610,6 +610,14 @@ def test_an_update_for_many_requests_is_one_run(place: Place) -> None:
     (entry,) = place.history.entries()
     assert entry.reason == "30 turns"
     assert len(entry.turns) == 30
+
+
+def test_what_befell_a_session_is_not_counted_as_a_turn(place: Place) -> None:
+    loaded = Happening("0" * 24, utc_now(), "loaded", {})
+    turn = Turn(f"{1:024d}", utc_now(), "x = 1", execution_count=1, status="ok", complete=True)
+    asyncio.run(update(place.context(), [loaded, turn], [loaded.id, turn.id], force=True))
+    (entry,) = place.history.entries()
+    assert entry.reason == "asked for, 1 turn"
 
 
 def test_a_model_without_a_base_leaves_none(place: Place) -> None:

@@ -37,7 +37,7 @@ from ipymemory.permissions import OnlyFile
 from ipymemory.places import Project, SessionFolder
 from ipymemory.redaction import mask
 from ipymemory.tools import MOST_BYTES, EditTool, carriage_returns, notes_guard
-from ipymemory.turns import Entry, Message, new_id, utc_now
+from ipymemory.turns import Entry, Message, Turn, new_id, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,8 @@ class _Update:
             self.notes, section_tokens=limits.section_tokens, total_tokens=limits.total_tokens
         )
         request, edit = self.request(sizes)
-        count = len(self.turns)
+        turns = {each.id for each in self.entries if isinstance(each, Turn)}
+        count = sum(1 for each in self.turns if each in turns)
         reason = ("asked for, " if force else "") + ("1 turn" if count == 1 else f"{count:,} turns")
         run = context.history.begin(JOB, context.model.name, reason, self.turns, context.folder.id)
         outcome = await run_agent(
