@@ -27,6 +27,7 @@ from ipymemory.secret_beside import (
     unpacked,
     unpacking,
 )
+from ipymemory.secret_columns import Columns
 from ipymemory.secret_literals import Folded, Literal
 from ipymemory.secret_names import SNAKE, STEMS, Name, harmless, judge, odd, secret
 from ipymemory.secret_places import (
@@ -42,7 +43,7 @@ from ipymemory.secret_places import (
 from ipymemory.secret_tokens import Mark
 
 _STEMS = tuple(map(Literal, STEMS))
-_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,")
+_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║")
 """What may come directly after a name that a value follows."""
 
 _LEAD = re.compile(r"[ \t]{0,80}(?:\\\r?\n[ \t]{0,80})?(?P<open>\()?(?(open)\s{0,80})")
@@ -66,6 +67,7 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _CAMEL = re.compile(r"_*[A-Z][a-z]+[A-Z]")
 _COMMENT = re.compile(r"[ \t](?:#|//).*")
 _CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
+_HEADED = frozenset(("", ",", "|", "│", "┃"))
 _ASSIGNS = frozenset(("=", ":", ":=", "+=", "=>", "==", "===", "!="))
 
 
@@ -90,6 +92,7 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
     if not ends:
         return
     reading = Reading(text, code=code)
+    columns = Columns(text)
     done = 0
     for end in sorted(ends):
         at = ends[end]
@@ -100,14 +103,20 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
         while start and text[start - 1] in NAME and at - start < 100:
             start -= 1
         place = Place(reading, start, end, between)
-        for mark in _marks(place):
+        name = _judged(place)
+        if name is None:
+            continue
+        if name.strong and place.op in _HEADED and not place.flag:
+            # Before what may end behind other names: the cells lie below.
+            for first, last in columns.under(place, name):
+                yield Mark(name.rule, first, last, named=True)
+        for mark in _marks(place, name):
             done = max(done, mark.end)
             yield mark
 
 
-def _marks(place: Place) -> Iterator[Mark]:
-    name = _judged(place)
-    if name is None or (place.subscript and not place.close):
+def _marks(place: Place, name: Name) -> Iterator[Mark]:
+    if place.subscript and not place.close:
         return
     if name.rule in ("cookie", "authorization") and len(place.op) > 3:
         # `Cookie: a=b` looks like an annotated variable.
@@ -239,6 +248,7 @@ def _of_pair(name: Name) -> bool:
     return not name.strong and name.rule in ("authorization", "secret")
 
 
+_COLUMN = re.compile(r"\[\s{0,80}[bru]?[\"']|\{\s{0,80}(?:[\"']?\d+[\"']?)\s?:")
 _BRACKETS = re.compile(r"[\[({]|[\])}]|[\"']")
 
 
@@ -246,8 +256,12 @@ def _group(place: Place, name: Name, at: int) -> Iterator[Span]:
     """Look at the strings in the list, tuple or dictionary of secrets that opens at `at`."""
     text = place.text
     pair = text[at] == "(" and _of_pair(name)
-    if at < place.reading.grouped or not (name.many or pair or name.rule in ("cookie", "secret")):
+    column = name.rule == "password" and text[at] in "[{"
+    listed = name.many or pair or column or name.rule in ("cookie", "secret")
+    if at < place.reading.grouped or not listed:
         return
+    if column and not name.many and not _COLUMN.match(text, at):
+        return  # what is said of it: `{"password": {"type": "string"}}`
     stop = min(len(text), at + WINDOW // 2)
     spans: list[Span] = []
     depth = 0

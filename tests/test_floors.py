@@ -48,6 +48,7 @@ PARTS = {
     "secret_places": "redaction",
     "secret_forms": "redaction",
     "secret_literals": "redaction",
+    "secret_columns": "redaction",
     "secret_disguises": "redaction",
     "capture": "recorder",
     "names": "recorder",

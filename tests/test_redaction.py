@@ -1265,7 +1265,7 @@ def grows(unit: str, smaller: int = 16 * 1024) -> float:
     """Return how many times as long four times as much of `unit` takes to mask."""
 
     def took(size: int) -> float:
-        text = (unit * (size // len(unit) + 1))[:size]
+        text = unit * (size // len(unit))
         best = 1e9
         for _ in range(3):
             gc.collect()
@@ -1285,3 +1285,74 @@ def grows(unit: str, smaller: int = 16 * 1024) -> float:
 def test_four_times_the_text_takes_four_times_as_long(unit: str) -> None:
     """Growth is measured, no time: what is not linear takes sixteen times as long, and more."""
     assert any(grows(unit) < 8 for _ in range(3))
+
+
+# Columns
+
+COLUMNS = {
+    "pandas": "    user    password  n\n0    bob   {word}  1\n1  alice  opensesame  2\n",
+    "an index with a name": "         password  n\nuser                 \nbob     {word}  1\n",
+    "one column": "     password\n0   {word}\n1  opensesame\n",
+    "turned": "               0\nuser         bob\npassword  {word}\nn              1\n",
+    "a series": "0     {word}\n1    opensesame\nName: password, dtype: object",
+    "a row": "user            bob\npassword    {word}\nName: 0, dtype: object",
+    "described": "        user   password\ncount      2          2\ntop      bob  {word}\n",
+    "markdown": "| user | password |\n|:-----|:---------|\n| bob | {word} |\n",
+    "polars": "┌──────┬───────────┐\n│ user ┆ password  │\n│ ---  ┆ ---       │\n"
+    "│ str  ┆ str       │\n╞══════╪═══════════╡\n│ bob  ┆ {word} │\n└──────┴───────────┘",
+    "psql": " user | password  \n------+-----------\n bob  | {word}\n(1 row)\n",
+    "sqlite": "user   password  \n-----  ----------\nbob    {word} \n",
+    "kubectl": "NAME   PASSWORD     AGE\nbob    {word}    2d\n",
+    "csv": "user,password,n\nal,,2\nbob,{word},1\n",
+    "csv with quotes": '"user","password"\n"bob, jr","{word}"\n',
+    "tsv": "\tuser\tpassword\n0\tbob\t{word}\n",
+    "latex": " & user & password \\\\\n0 & bob & {word} \\\\\n",
+    "html": '<table><tr style="text-align: right;">\n<th></th>\n<th>user</th>\n<th>password</th>\n'
+    "<th>n</th></tr><tr><th>0</th><td>bob</td><td>{word}</td><td>1</td></tr></table>",
+    "html turned": "<table><tr><th>password</th><td>{word}</td><td>opensesame</td></tr></table>",
+    "html of spans": '<table><tr><th colspan="2">a</th></tr><tr><th>x</th><th>password</th></tr>'
+    "<tr><td>bob</td><td>{word}</td></tr></table>",
+    "spanish": "    user  contraseña\n0    bob   {word}\n",
+    "russian": "    user      пароль\n0    bob   {word}\n",
+    "a dict of columns": "{{'user': {{0: 'bob'}}, 'password': {{0: '{word}', 1: 'opensesame'}}}}",
+    "a dict of lists": "{{'user': ['bob'], 'password': ['{word}', 'opensesame'], 'n': [1, 2]}}",
+    "json of columns": '{{"password":{{"0":"{word}"}},"n":{{"0":1}}}}',
+}
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_passwords_is_masked(name: str) -> None:
+    text = filled(COLUMNS[name])[0]
+    masked = mask(f"before\n\n{text}\n\nafter: bob")
+    assert WORDY not in masked
+    assert "opensesame" not in masked
+    assert masked.startswith("before")
+    assert masked.endswith("after: bob")
+    assert masked.count("bob") == text.count("bob") + 1, "the other columns stay"
+    assert mask(masked) == masked
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user        object\npassword    object\ntoken       object\ndtype: object",
+        "user        0\npassword    5\ndtype: int64",
+        "      password\nteam          \na            12\nb            31\n",
+        "   token  count\n0    the     12\n1    cat      3\n",
+        "      tokens  n\n0  the cat  2\n",
+        " #   Column    Non-Null Count  Dtype \n---  ------    --------------  ----- \n"
+        " 0   user      2 non-null      object\n 1   password  2 non-null      object\n",
+        "| Name | Type | Note |\n|---|---|---|\n| password | string | what you chose |\n"
+        "| host | string | where |\n",
+        "  --user      the user\n  password    the password to use\n  host        the host\n",
+        "Please enter your password\nand your name\n",
+        "    password_reset  n\n0   yes  1\n",
+        '{"password": {"type": "string"}, "token": {"type": "string"}}',
+        "<table><tr><th>token</th></tr><tr><td>the</td></tr></table>",
+        "<table><tr><th></th><th>password</th></tr><tr><th>count</th><td>12</td></tr></table>",
+    ],
+)
+def test_a_column_of_something_else_stays(text: str) -> None:
+    assert mask(text) == text
