@@ -12,7 +12,8 @@ from ipymemory.secret_places import WINDOW, Place, Span, line_end, string_at
 CALLS = re.compile(
     r"(?:HTTP|Http|Aio)?(?:Basic|Digest|Proxy|Plain)Auth(?:entication|enticator|Handler)?"
     r"|(?:set|check|make|hash|verify|change|encrypt)_?(?:user_)?pass(?:word|wd)"
-    r"|Secret(?:Str|Value|Bytes)?|PlainTextAuthProvider|basic_auth|authenticate|auth|set_auth",
+    r"|Secret(?:Str|Value|Bytes)?|PlainTextAuthProvider|basic_auth|authenticate|auth|set_auth"
+    r"|(?:Plain|UsernamePassword|AzureKey|AzureNamedKey)?Credentials?",
     re.IGNORECASE,
 )
 """Functions whose last text is a password."""
@@ -37,10 +38,10 @@ _JAR = re.compile(r"[\w.%-]{1,100}=(?P<value>[^\s;]{4,}) for ")
 _CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
 _ENV_MAGIC = re.compile(r"\s*%(?:env|set_env)\s+$")
 _DEFAULTS = re.compile(
-    r"(?:getenv|environ\.(?:get|setdefault|pop)|setenv|putenv|set_key|setdefault|\.set|\.config"
+    r"(?:getenv|environ\.(?:get|setdefault|pop)|setenv|putenv|set_key|setdefault|\.set|\.pop|\.config"
     r"|\.option|set_secret|\.get|setProperty)\(\s{0,20}(?:[\"'][^\"'\n]{0,80}[\"']\s{0,20},\s{0,20})?"
     r"[rbfu]?[\"']$"
-    r"|setattr\(\s{0,20}[\w.]{1,80}\s{0,20},\s{0,20}[\"']$"
+    r"|[gs]etattr\(\s{0,20}[\w.]{1,80}\s{0,20},\s{0,20}[\"']$"
 )
 
 
@@ -184,7 +185,7 @@ def called(place: Place) -> Iterator[Span]:
     if word.startswith("secret"):
         if odd(text[slice(*last)], 8):
             yield last
-    elif commas or "pass" in word:
+    elif commas or "pass" in word or "key" in word:
         yield last
 
 

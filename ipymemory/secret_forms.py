@@ -174,12 +174,19 @@ _USER = re.compile(
     r"(?P<value>[^\s\"'\\,]+)"
 )
 _MYSQL = re.compile(r"(?<=[\s\"'])-p(?P<q>[\"']?)(?P<value>[^\s\"'|;&<>,]+)(?P=q)")
-_LOGIN_P = re.compile(rf"(?<=[\s\"'])-p(?:[\"']\s*,\s*|\s+|=){_WORD}")
+_LOGIN_P = re.compile(rf"(?<=[\s\"'])-p(?:[\"']\s*,\s*|\s+|=|){_WORD}")
+_P = re.compile(rf"(?<=\s)-p\s+{_WORD}")
+_ZIP = re.compile(rf"(?<=\s)-P\s+{_WORD}")
+_PASS_IN = re.compile(rf"-pass(?:in|out)?\s+pass:{_WORD}")
+_PAIRED = re.compile(r"(?<=\s)(?:-a|--auth)[\s=]+[\"']?[^\s:\"']+:(?P<value>[^\s\"']+)")
 _LOGIN_TOOLS = re.compile(
     r"\b(?:docker|podman|nerdctl|helm|oras|az|oc|cf|ibmcloud|buildah|skopeo)\b"
 )
 _PIPED = re.compile(r"\becho\s+(?:-n\s+)?(?P<q>[\"']?)(?P<value>[^\s\"'|$]+)(?P=q)\s*\|\s*$")
 _NETRC = re.compile(r"login\s+\S+\s+password\s+(?P<value>\S+)", re.IGNORECASE)
+_SIGNED = re.compile(r"\w+\(\s*")
+_NO_PASSWORD = re.compile(r"[./:\\=]|\d{4}")
+_SUDO = re.compile(r"sudo (?:-[A-Za-z]+ )*-[A-Za-z]*S", re.IGNORECASE)
 _LOGIN_CALL = re.compile(r"login\(\s*")
 _SSHPASS = re.compile(rf"sshpass\s+-p\s*{_WORD}")
 _REDIS = re.compile(rf"(?<=\s)-a\s+{_WORD}")
@@ -220,8 +227,28 @@ def _login(text: str, at: int) -> Iterator[Mark]:
         yield Mark("password", netrc.start("value"), netrc.end("value"), named=True)
         return
     call = _LOGIN_CALL.match(text, at)
-    if call is None:
-        return
+    if call is not None:
+        yield from _last(text, call)
+
+
+def _signed_in(text: str, at: int) -> Iterator[Mark]:
+    """Find the last text of ``client.sign_in("bob", "password")``."""
+    call = _SIGNED.match(text, at)
+    if call is not None:
+        yield from _last(text, call)
+
+
+def _connected(text: str, at: int) -> Iterator[Mark]:
+    """Find the last text of ``connect(user, "pa55!word")`` if it is no word, host or number."""
+    call = _SIGNED.match(text, at)
+    for mark in _last(text, call) if call else ():
+        value = text[mark.start : mark.end]
+        if odd(value) and not _NO_PASSWORD.search(value):
+            yield mark
+
+
+def _last(text: str, call: re.Match[str]) -> Iterator[Mark]:
+    at = call.start()
     stop = text.find(")", at, at + 300)
     last = text.rfind(",", call.end(), max(stop, call.end()))
     if last < 0:
@@ -241,6 +268,8 @@ def _tool(before: str) -> int:
 
 def _sudo(text: str, at: int) -> Iterator[Mark]:
     """Find the password in ``echo password | sudo -S``."""
+    if not _SUDO.match(text, at):
+        return
     low = max(0, at - 200)
     piped = _PIPED.search(text[low:at])
     if piped and not _template(piped["value"]):
@@ -260,14 +289,22 @@ _FORMS: tuple[tuple[Literal, _Form], ...] = (
     (Literal("bearer"), _bearer),
     (Literal("basic "), _basic),
     (Literal("login"), _login),
+    (Literal("sign_in("), _signed_in),
+    (Literal("connect("), _connected),
     (Literal("identified by"), _sql),
 )
-_FLAG = re.compile(rb"-[puas]")
+_FLAG = re.compile(rb"-[puask]")
 _COMMANDS: tuple[tuple[Literal, _Form], ...] = (
     (Literal("curl"), _USER),
     (Literal("mysql"), _MYSQL),
     (Literal("sshpass"), _SSHPASS),
     (Literal("redis-cli"), _REDIS),
-    (Literal("sudo -s"), _sudo),
+    (Literal("sudo -"), _sudo),
+    (Literal("mariadb"), _MYSQL),
+    (Literal("zip -"), _ZIP),
+    (Literal("openssl"), _PASS_IN),
+    (Literal("mongosh"), _P),
+    (Literal("twine"), _P),
+    (Literal("http -"), _PAIRED),
 )
 """Commands that take a password with one of the flags that `_FLAG` finds."""

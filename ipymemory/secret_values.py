@@ -52,6 +52,9 @@ _ALSO = re.compile(r"[ \t]{0,80}(?:\+[ \t]{0,80})?(?:\\\r?\n[ \t]{0,80})?")
 _ALSO_BELOW = re.compile(r"\s{0,80}(?:\+\s{0,80})?(?:\\\r?\n\s{0,80})?")
 _FIELD = re.compile(r"\{[^{}\n]{0,200}\}")
 _OTHERWISE = re.compile(r"\b(?:or|else)[ \t]{1,20}(?=[rbfuRBFU]{0,2}[\"'])")
+_WRAPPED = re.compile(
+    r"(?:str|bytes|SecretStr|Secret|Field|field)\([ \t]{0,20}(?:default=)?(?=[rbuRBU]{0,2}[\"'])"
+)
 _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]{0,20}\r?\n(?P<indent>[ \t]{1,80})")
 _SETS = re.compile(
     r"[\s\-+*>|#!%$\\]*+(?:(?:export|set|setx|declare|typeset|ENV|ARG|env|set_env|-x|-gx|-e|--env"
@@ -186,6 +189,9 @@ def _assigned(place: Place, name: Name) -> Iterator[Span]:
         yield _block(text, block)
     elif place.reading.is_code(place.start) or _CALL.match(text, at):
         stop = line_end(text, at, min(len(text), at + 400))
+        wrapped = _WRAPPED.match(text, at, stop) if name.strong else None
+        if wrapped is not None:
+            yield from _quoted(place, name, wrapped.end(), within=False)
         for match in _OTHERWISE.finditer(text, at, stop):
             yield from _quoted(place, name, match.end(), within=False)
     else:

@@ -91,6 +91,30 @@ TOKENS = {
     "nvidia": "nv" + "api-" + rand(64, URLSAFE),
     "tavily": "tv" + "ly-" + rand(32),
     "xai": "xa" + "i-" + rand(80),
+    "slack client": "xo" + "xc-" + rand(12, string.digits) + "-" + rand(64, HEX),
+    "slack cookie": "xo" + "xd-" + rand(80),
+    "gitlab runner": "gl" + "rtr-" + rand(20, URLSAFE),
+    "bedrock": "bedrock" + "-api-key-" + rand(200),
+    "databricks oauth": "do" + "se" + rand(32, HEX),
+    "cloudflare": "v1" + ".0-" + rand(24, HEX) + "-" + rand(146, HEX),
+    "langfuse": "sk" + "-lf-" + str(uuid.UUID(int=2**127 + 12345)),
+    "elevenlabs": "sk" + "_" + rand(48, HEX),
+    "linear": "lin" + "_oauth_" + rand(64, HEX),
+    "posthog": "ph" + "x_" + rand(43),
+    "buildkite": "bk" + "ua_" + rand(40, HEX),
+    "circleci": "CCI" + "PAT_" + rand(22) + "_" + rand(40, HEX),
+    "fireworks": "f" + "w_" + rand(24),
+    "firecrawl": "f" + "c-" + rand(32, HEX),
+    "e2b": "e2" + "b_" + rand(40, HEX),
+    "neon": "nap" + "i_" + rand(64, LOWER),
+    "render": "rn" + "d_" + rand(32),
+    "vercel": "vc" + "k_" + rand(56),
+    "jina": "jin" + "a_" + rand(60),
+    "tailscale": "ts" + "key-auth-" + rand(17) + "-" + rand(32),
+    "kaggle": "KG" + "AT_" + rand(32, HEX),
+    "dropbox": "s" + "l." + rand(138, URLSAFE),
+    "nuget": "oy" + "2" + rand(43, LOWER),
+    "crates": "ci" + "o" + rand(32),
 }
 
 SURROUNDINGS = (
@@ -197,6 +221,18 @@ os.environ.setdefault("API_KEY", "{short}")
 os.environ.get("API_KEY", "{short}")
 os.getenv("DB_PASSWORD", "{word}")
 os.putenv("API_KEY", "{short}")
+cfg.get("password", "{word}")
+kwargs.pop('password', '{word}')
+getattr(cfg, "password", "{word}")
+psycopg2.connect("bob", "{pw}")
+connect(user, "{pw}")
+client.sign_in("bob", "{word}")
+pika.PlainCredentials("bob", "{word}")
+UsernamePasswordCredential("bob", "{word}")
+AzureKeyCredential("{short}")
+password = str("{word}")
+password: SecretStr = Field("{word}")
+password: str = Field(default="{word}")
 monkeypatch.setenv("TOKEN_GITHUB", "{secret}")
 spark.conf.set("fs.s3a.secret.key", "{secret}")
 password = os.environ.get("PW") or "{pw}"
@@ -281,6 +317,14 @@ SOURCE = r"""
 !echo {word} | docker login -u bob --password-stdin
 !echo {word} | sudo -S apt-get update
 !sshpass -p {word} ssh bob@host
+!docker login -u bob -p{word}
+!mariadb -u root -p{word} db
+!zip -P {word} x.zip f
+!http -a bob:{word} GET x.org
+!openssl rsa -passin pass:{word} -in x
+!mongosh -u bob -p {word} h/db
+!twine upload -u __token__ -p {word} dist/*
+!echo {word} | sudo -kS ls
 !redis-cli -h h -a {word} ping
 !PGPASSWORD={word} psql -h h
 !wandb login {hex40}
@@ -705,6 +749,11 @@ mysql -u root -p
 login(user, password)
 login("bob", password)
 login()
+kwargs.pop("password", None)
+getattr(cfg, "password", None)
+connect(user, password)
+connect("clicked", "handler")
+connect("localhost", "8080")
 las contraseñas son largas
 das Passwort ist falsch
 le mot de passe est oublié
