@@ -6,6 +6,7 @@ import time
 from datetime import date
 
 import pytest
+from labelled import LABELLED, UNSEEN, Labelled
 from made import Session, at
 
 from ipymemory.extractive import dates, doubts, passages
@@ -242,6 +243,20 @@ def test_a_memory_of_this_source_names_the_file_of_its_cell() -> None:
     )
     (draft,) = drafts(MemoriesMaterial(tuple(passages.of_entries(made.entries, Held.nothing()))))
     assert "tides.csv" in draft.body
+
+
+@pytest.mark.spec("E2")
+@pytest.mark.parametrize(
+    ("rows", "precision", "recall"), [(LABELLED, 0.95, 0.9), (UNSEEN, 0.85, 0.8)]
+)
+def test_of_labelled_sentences_hardly_one_is_kept_that_should_not_be(
+    rows: tuple[Labelled, ...], precision: float, recall: float
+) -> None:
+    """On those that the forms were written for; what they do on others is worse, and said so."""
+    right = [text for _, kind, text in rows if kind and kept(text)]
+    wrong = [text for _, kind, text in rows if not kind and kept(text)]
+    assert len(right) / (len(right) + len(wrong)) >= precision, wrong
+    assert len(right) / sum(1 for _, kind, _ in rows if kind) >= recall
 
 
 def test_markdown_of_one_text_is_one_turn() -> None:

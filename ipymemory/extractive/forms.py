@@ -34,7 +34,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 # No imperative: what was, and what some thing always does.
 _PAST = (
     r"(?!\w+ed\b|\w+[^su\W]s\b|(?:was|were|had|got|did|saw|found|knew|went|made|came|took|gave|wrote|ran|met|kept"
-    r"|is|are|am|be|been|has|have|seems?|mind|you|we|i|they|it|he|she|the|a|an|this|that|so|in|at|on)\b)"
+    r"|is|are|am|be|been|has|have|seems?|mind|know|you|we|i|they|it|he|she|the|a|an|this|that|so|in|at|on)\b)"
 )
 # What may stand before an imperative: a polite word, or the case for which it holds.
 _LEAD = (
@@ -50,12 +50,7 @@ _RULE = _re(
     r"|(?:we|i|you|everyone|everybody|one)\s+(?:should\s+|must\s+|have to\s+)?"
     rf"(?P<we>always|never|must not|must|should never|should always)\s+{_PAST}"
     r"(?P<what2>[a-z]\w*\b.+)"
-    r"|(?:niemals|immer|nie)\s+(?P<what3>.+)|wir\s+\w+\s+(?:immer|nie(?:mals)?)\s+(?P<what4>.+)"
-    r"|(?:toujours|jamais)\s+(?P<what5>.+)|ne\s+(?:jamais|pas)\s+(?P<what6>.+)"
-    r"|(?:siempre|nunca)\s+(?P<what7>.+))$"
-)
-_CJK_RULE = re.compile(
-    r"^\W*(?:总是|始终|永远不要|绝不要?|不要|务必|一律|必ず|絶対に)(?P<what>.{4,})$"
+    r")$"
 )
 _PREFER = _re(
     r"^\W*(?:in general,\s*|generally,\s*)?(?:i|we)\s+(?:strongly\s+|always\s+|much\s+)?prefer\s+"
@@ -138,7 +133,6 @@ _VALUE = _re(
 
 FORMS = (
     Form("feedback", _RULE, lambda m: _done(m)),
-    Form("feedback", _CJK_RULE),
     Form("user", _PREFER, lambda m: _preferred(m)),
     Form("user", _USER, from_files=False),
     Form("reference", _TRUTH, lambda m: about("source of truth", m["aim"] or m["aim2"])),
@@ -175,7 +169,7 @@ def about(what: str, aim: str | None) -> str:
 def _done(match: re.Match[str]) -> str:
     """Return the subject of a rule: what is to be done, or not, without whether it is."""
     found = match.groupdict()
-    what = next((found[f"what{n}"] for n in range(1, 8) if found.get(f"what{n}")), "")
+    what = next((found[f"what{n}"] for n in (1, 2) if found.get(f"what{n}")), "")
     words = normal(what).split()
     case = normal(re.sub(r"^(?:from now on|as a rule|by default)$", "", found["case"] or ""))
     if match["imperative"] and match["imperative"].lower().startswith("avoid"):

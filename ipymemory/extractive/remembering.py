@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ipymemory.extractive import dates, doubts
+from ipymemory.extractive import dates, doubts, other_tongues
 from ipymemory.extractive.forms import (
     DEADLINE,
     DUE_FOR,
@@ -64,7 +64,7 @@ def draft_of(passage: Passage, material: MemoriesMaterial) -> Draft | None:
         return None
     if (draft := _deadline(passage, material)) is not None:
         return draft
-    for form in FORMS:
+    for form in (*FORMS, *other_tongues.FORMS):
         match = form.pattern.search(text)
         if match is None or not (passage.typed or form.from_files):
             continue
