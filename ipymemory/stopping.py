@@ -4,6 +4,8 @@ An interrupt that is raised wherever the main thread happens to be would tear wh
 line of the record, the word to the worker, a terminal whose cursor is hidden. And whoever stops
 something often does so twice. So from `with Stop()` to its end SIGINT only notes the wish, which
 `asking.follow` looks for; should the end of the ask itself hang, the next one interrupts as ever.
+And it takes in what comes right after, of a second press or a key held down: a kernel that is
+interrupted while it answers its frontend never does, and the cell would seem to run for ever.
 What handled the signal before handles it again afterwards, whatever happened.
 """
 
@@ -19,6 +21,10 @@ from typing import Any
 PATIENCE_SECONDS = 1.0
 """What an ask gets to end in once it is to stop, five times what it should take; an interrupt
 after that is raised."""
+
+QUIET_SECONDS = 0.08
+"""How long no interrupt came before an ask that was stopped lets go: twice as long as a key that
+is held down waits between two."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -43,7 +49,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.wanted = False
-        self._since = 0.0
+        self._first = self._last = 0.0
         self._before: Callable[[int, FrameType | None], Any] | None = None
         self._ours = self._on_signal
 
@@ -56,12 +62,18 @@ class Stop:
         return self
 
     def __exit__(self, *args: object) -> None:
+        while self.wanted and self._last and not self._over(time.monotonic()):
+            time.sleep(QUIET_SECONDS / 8)
         if self._before is not None and signal.getsignal(signal.SIGINT) is self._ours:
             signal.signal(signal.SIGINT, self._before)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if not self.wanted:
-            self.wanted, self._since = True, now
-        elif now - self._since > PATIENCE_SECONDS and self._before is not None:
+        if not self._last:
+            self.wanted, self._first = True, now
+        elif now - self._first > PATIENCE_SECONDS and self._before is not None:
             self._before(number, frame)
+        self._last = now
+
+    def _over(self, now: float) -> bool:
+        return now - self._last > QUIET_SECONDS or now - self._first > PATIENCE_SECONDS
