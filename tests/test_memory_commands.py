@@ -430,10 +430,11 @@ def test_purge_of_all_leaves_nothing_of_the_memories(project: Project) -> None:
     call(project, f"remember {DATES}")
     call(project, "recall dates")
     call(project, "forget dates")
+    (project.folder / "offered.jsonl").write_text("{}\n")
     call(project, "purge project --memories --yes")
     left = [each for each in project.folder.rglob("*") if each.is_file()]
     assert not [each for each in left if b"day-first" in each.read_bytes()]
-    gone = {"memory", "index.sqlite", "listed.json", "forgotten.jsonl"}
+    gone = {"memory", "index.sqlite", "listed.json", "forgotten.jsonl", "offered.jsonl"}
     assert not gone & {each.name for each in project.folder.iterdir()}
 
 

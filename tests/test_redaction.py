@@ -1330,6 +1330,7 @@ def grows(unit: str, smaller: int = 16 * 1024) -> float:
     return took(4 * smaller) / max(took(smaller), 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", MALICE)
 def test_four_times_the_text_takes_four_times_as_long(unit: str) -> None:
     """Growth is measured, no time: what is not linear takes sixteen times as long, and more."""

@@ -101,7 +101,7 @@ def _targets(place: Place, plan: _Plan) -> list[Path]:
 
 def _about_memories(project: Project) -> list[Path]:
     """Return the files that tell of memories and lie beside them; of what was forgotten, hashes."""
-    names = ("index.sqlite", "listed.json", "forgotten.jsonl")
+    names = ("index.sqlite", "listed.json", "forgotten.jsonl", "offered.jsonl")
     return [each for name in names if (each := project.folder / name).exists()]
 
 
