@@ -16,7 +16,6 @@ from typing import Any
 
 from ipymemory.config import Settings
 from ipymemory.errors import WorkerError
-from ipymemory.excerpts import clip
 from ipymemory.listening import Ask
 from ipymemory.pipes import encode
 from ipymemory.places import Project, SessionFolder
@@ -33,12 +32,9 @@ MOST_WAITING = 32
 """Questions that may wait for their answers at once."""
 
 
-def fitting(question: str) -> str:
-    """Return `question` as it fits into a message to the worker: head and tail if it does not."""
-    most = MOST_ASKED - _ROOM
-    while (size := len(encode({"": question}))) > most:
-        question = clip(question, min(len(question) - 100, len(question) * most // size))[0]
-    return question
+def fits(question: str) -> bool:
+    """Return whether `question` goes into one message to the worker, whole."""
+    return len(encode({"": question})) <= MOST_ASKED - _ROOM
 
 
 class Client:

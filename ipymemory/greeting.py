@@ -13,6 +13,8 @@ from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import Identity
 from ipymemory.turns import Turn
 
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
 SHORT = 60
 """Characters shown of the cell in which a kernel died."""
 
@@ -33,7 +35,16 @@ def line(
         f"project {name}, {known}."
     ]
     if consent.chosen(project) == "anthropic":
-        parts.append("Questions (%%ask) go to a model; %memory status says which and where.")
+        parts.append(
+            "Questions (%%ask) and a longer session's notes go to a model; %memory status says "
+            "which and where."
+        )
+    elif not project.folder.exists() and any(map(os.environ.get, KEYS)):
+        # Said with a project's first session alone: loading writes nothing down.
+        parts.append(
+            "There is a key for a model in the environment; it is not used unless you type "
+            "%memory engine anthropic."
+        )
     found = sessions.find(project, identity, now)
     if found.folder is not None:
         what = "notebook" if identity.notebook or not identity.terminal else "terminal"

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ipymemory import processes, sessions
-from ipymemory.client import Client, fitting
+from ipymemory.client import MOST_ASKED, Client, fits
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import CommandError, IpymemoryError, WorkerError
@@ -179,7 +179,12 @@ class LiveSession:
         """
         writer, client = self._for_asking()
         id, begun = new_id(), time.perf_counter()
-        masked = fitting(self._masker.mask_source(self._masker.mask(question)))
+        masked = self._masker.mask_source(self._masker.mask(question))
+        if not fits(masked):
+            raise CommandError(
+                f"Nothing was asked: the question is longer than the {MOST_ASKED // 1024} KB that "
+                "fit into one. Put the long part into a cell, run that, and ask about it."
+            )
         line = {"type": "ask", "id": id, "time": utc_now(), "kernel": self._recorder.generation}
         writer.append({**line, **dataclasses.asdict(cell), "question": masked})
         status, stream = "error", None

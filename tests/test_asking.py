@@ -20,7 +20,7 @@ from traitlets.config import Config
 
 from ipymemory import asking, stopping
 from ipymemory.asking import STOPPED, Asked, Question, follow, parse
-from ipymemory.client import MOST_ASKED, fitting
+from ipymemory.client import MOST_ASKED, fits
 from ipymemory.errors import CommandError
 from ipymemory.magics import MemoryMagics, with_questions
 from ipymemory.pipes import encode
@@ -67,12 +67,11 @@ def test_a_wrong_call_is_met_with_the_right_form(line: str, cell: str | None, wh
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "字", "\x00", "\U0001f600"])
-def test_a_long_question_is_cut_to_what_a_message_holds(letter: str) -> None:
-    question = "first " + f"{letter} " * 40_000 + "last"
-    cut = fitting(question)
-    assert len(encode({"question": cut})) < MOST_ASKED
-    assert (cut[:5], cut[-4:]) == ("first", "last")
-    assert fitting(letter * 5) == letter * 5
+def test_a_question_fits_whole_into_a_message_or_not_at_all(letter: str) -> None:
+    size = len(encode({"question": letter * 1000})) / 1000
+    most = int(MOST_ASKED / size)
+    assert fits(letter * (most * 9 // 10))
+    assert not fits(letter * most)
 
 
 @pytest.mark.parametrize(

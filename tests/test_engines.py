@@ -165,7 +165,21 @@ def test_loading_says_that_questions_go_to_a_model(project: Project) -> None:
     assert "%%ask" not in greeting.line(project, identity, datetime.now(UTC))[0]
     consent.choose(project, "anthropic", "api.anthropic.com")
     told, _ = greeting.line(project, identity, datetime.now(UTC))
-    assert "Questions (%%ask) go to a model; %memory status says which" in told
+    assert "Questions (%%ask) and a longer session's notes go to a model; %memory status" in told
+
+
+def test_a_key_is_told_of_once_in_a_project(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = Identity(project.root / "a.ipynb", None, "kernel.json", False)
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert "a key for" not in greeting.line(project, identity, datetime.now(UTC))[0]
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "of-a-test")
+    told = greeting.line(project, identity, datetime.now(UTC))[0]
+    assert "it is not used unless you type %memory engine anthropic" in told
+    project.folder.mkdir(parents=True)
+    assert "it is not used" not in greeting.line(project, identity, datetime.now(UTC))[0]
 
 
 @pytest.mark.spec("L10")

@@ -307,6 +307,18 @@ def _when(kernel: Kernel, request: str, fits: Callable[[str], bool]) -> float:
             return time.time()
 
 
+def test_a_question_that_is_too_long_is_not_asked_in_part(
+    kernel: Kernel, server: ModelServer
+) -> None:
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("x = 1")
+    told = str(kernel.run("%%ask\n" + "word " * 40_000).messages)
+    assert "longer than the 32 KB that fit into one" in told
+    assert not server.requests
+    assert not [each for each in kernel.lines() if each["type"] == "ask"]
+
+
 @pytest.mark.spec("L7")
 @pytest.mark.parametrize(
     "mark", ["# ipymemory: off\n", "%%private\n", "%%time\n# ipymemory: off\n"]
