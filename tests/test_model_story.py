@@ -132,6 +132,10 @@ def test_notes_by_the_gates_and_a_compaction_by_itself(kernel: Kernel, server: M
     assert not server.refusals
 
 
+def _status(kernel: Kernel) -> str:
+    return kernel.run("%memory status", timeout=60).markdown
+
+
 def _rests(kernel: Kernel) -> bool:
     gates = json.loads(kernel.run("%memory status --json", timeout=60).text)["gates"]
     covered = gates["notes"] == "the notes cover every turn"
@@ -259,7 +263,10 @@ def test_a_tool_that_is_not_there_is_refused_and_the_answer_goes_on(
     [
         (Fault("status", 401), "refused the key"),
         (Fault("status", 429, {"retry-after": "86400"}), "enough requests"),
+        (Fault("status", 500), "failed"),
         (Fault("status", 529), "too much to do"),
+        (Fault("eof"), "broke off in the middle"),
+        (Fault("silent"), "said nothing for"),
         (Fault("reset"), "broke off"),
         (Fault("garbage"), "not of the Messages API"),
         (Fault("hang"), "said nothing for"),
@@ -278,6 +285,17 @@ def test_whatever_the_server_does_the_cells_and_the_record_stay_whole(
     assert word in shown(kernel, "%ask what is x?")
     kernel.run("x")
     assert texts(kernel.recorded("x")) == "42"
+    eventually(lambda: "x = 6 * 7" in kernel.notes(), "the notes")
+    # The notes by a model fail too: they are the built-in engine's, and it is told when they
+    # are tried again.
+    kernel.run("%config SessionNotes.first_tokens = 0")
+    kernel.run("%config SessionNotes.update_tokens = 100")
+    kernel.run("%config SessionNotes.update_calls = 0")
+    kernel.run("y = 1")
+    eventually(lambda: "the last try failed; the next is in" in _status(kernel), "a try")
+    assert word in _status(kernel)
+    kernel.run("y")
+    assert texts(kernel.recorded("y")) == "1"
     server.brain = lambda body, n: "Forty-two."
     assert "Forty-two." in shown(kernel, "%ask once more?")
     eventually(lambda: "# Worklog" in kernel.notes(), "the notes")
