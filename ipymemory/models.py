@@ -37,7 +37,9 @@ class Request:
     material: object | None = None
     breakpoints: tuple[int, ...] = ()
     """Messages (by index) up to which the provider is to cache what it read; the end of the
-    system prompt and of the last message are breakpoints in any case. At most two."""
+    system prompt is one in any case, and the last message unless `once`. At most two."""
+    once: bool = False
+    """Whether nobody reads the last message again, so that caching it would only cost more."""
     model: str = ""
     """The model by its provider's name; empty for the one that the engine was set up with."""
     max_tokens: int = 0

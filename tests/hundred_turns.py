@@ -73,19 +73,20 @@ def _brain(body: dict[str, Any], number: int) -> Any:
     notes = asked_notes(body)
     if not notes:
         return "The median is 4.2, as [3] shows; the mean is pulled up by three rows. " * 4
+    step = f"[{number}] fitted step {number}; loss 0.{number}, 12 rows dropped."
     calls = []
-    for at, name in enumerate(("Current State", "Learnings", "Worklog")):
+    for at, (name, text) in enumerate(
+        (("Current State", step), ("Learnings", f"- {step}"), ("Worklog", f"- Ran {step}"))
+    ):
         found = markdown.section(notes + "\n", name)
         assert found is not None
         lines = [each for each in found.body.strip().split("\n") if each]
-        old = f"{found.header}\n{found.italic}\n{found.body}".rstrip("\n")
-        added = [
-            *lines[-30:],
-            f"- [{number}] fitted step {number}; loss 0.{number}, 12 rows dropped.",
-        ]
-        new = f"{found.header}\n{found.italic}\n\n" + "\n".join(added)
-        if at == 2 and lines:
-            old, new = lines[-1], f"{lines[-1]}\n{added[-1]}"
+        if name == "Current State" or not lines:
+            # What was true then gives way to what is true now.
+            old = f"{found.header}\n{found.italic}\n{found.body}".rstrip("\n")
+            new = f"{found.header}\n{found.italic}\n\n{text}"
+        else:
+            old, new = lines[-1], f"{lines[-1]}\n{text}"
         call = {"path": "notes.md", "old_string": old, "new_string": new}
         calls.append(tool("Edit", call, f"call_{at}"))
     return calls

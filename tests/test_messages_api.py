@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,9 @@ def test_anthropic_itself_gets_breakpoints_and_effort() -> None:
     sent = arguments(request, model="claude-haiku-5-5", max_tokens=9, effort="low", full=True)
     marked = [n for n, each in enumerate(sent["messages"]) if "cache_control" in str(each)]
     assert marked == [3, 5, 8]
+    once = replace(request, once=True)
+    sent = arguments(once, model="claude-haiku-5-5", max_tokens=9, effort="low", full=True)
+    assert [n for n, each in enumerate(sent["messages"]) if "cache_control" in str(each)] == [3, 5]
     assert "cache_control" in sent["system"][0]
     assert sent["extra_body"] == {"output_config": {"effort": "low"}}
     old = arguments(request, model="claude-haiku-4-5", max_tokens=9, effort="low", full=True)

@@ -95,8 +95,15 @@ def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
 
 
 @pytest.mark.spec("S3", "S5", "S10", "S12")
-def test_notes_by_the_gates_and_a_compaction_by_itself(kernel: Kernel, server: ModelServer) -> None:
-    """Sixty cells: notes when the conversation has grown, and room made for a question."""
+@pytest.mark.parametrize("plain", [False, True], ids=["faithful", "plain"])
+def test_notes_by_the_gates_and_a_compaction_by_itself(
+    kernel: Kernel, server: ModelServer, plain: bool
+) -> None:
+    """Sixty cells: notes when the conversation has grown, and room made for a question.
+
+    A plain server knows neither caching nor the counting of tokens.
+    """
+    server.plain = plain
     server.brain = writer = Writer(Key_results="- Step 7 gave 5.117 [8], of {n}.")
     loaded(kernel, server)
     shown(kernel, "%memory engine anthropic")

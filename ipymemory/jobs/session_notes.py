@@ -190,9 +190,9 @@ class _Update:
             messages = (Message("user", prompt),)
             return Request("", messages, (edit.spec,), self.material), edit
         by_hand = notes_base.by_hand(self.base, self.notes)
-        return conversation.fork(prompt, tools=context.specs), EditTool(
-            notes_checks.guard(by_hand, guard)
-        )
+        checks = notes_checks.guard(by_hand, guard)
+        request = conversation.fork(prompt, tools=context.specs)
+        return replace(request, once=True), EditTool(checks)
 
     def warn(self, text: str) -> None:
         """Tell of a file of the user's that was passed over."""

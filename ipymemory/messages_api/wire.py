@@ -53,7 +53,9 @@ def _messages(request: Request, full: bool) -> list[dict[str, Any]]:
     if full and request.messages:
         count = len(request.messages)
         chosen = [each for each in request.breakpoints if 0 <= each < count - 1]
-        marked = {*chosen[-_MOST_BREAKPOINTS:], count - 1}
+        marked = set(chosen[-_MOST_BREAKPOINTS:])
+        if not request.once:
+            marked.add(count - 1)
     found: list[dict[str, Any]] = []
     for at, message in enumerate(request.messages):
         content = list(_content(message))
