@@ -15,7 +15,7 @@ from typing import Any
 
 from ipymemory import engines, finding, markdown, memory_files, notes_base, prompts, sessions
 from ipymemory.config import Settings
-from ipymemory.context import Conversation
+from ipymemory.context import Conversation, Part
 from ipymemory.context.memory_index import Index
 from ipymemory.cost import Ledger
 from ipymemory.errors import EngineError, IpymemoryError
@@ -26,6 +26,7 @@ from ipymemory.models import Reply, Request, Usage
 from ipymemory.places import Project, SessionFolder
 from ipymemory.tools import EditTool
 from ipymemory.transcript import Transcript
+from ipymemory.turns import tokens
 
 SUMMARY = "summary"
 """The job of summing up what there are no notes of, for the bill."""
@@ -199,8 +200,10 @@ class JobModel:
 
 def preview(conversation: Conversation, chosen: engines.Chosen) -> dict[str, Any]:
     """Return the parts that would be sent now, with their tokens and where they go."""
+    named = "\n\n".join(f"{each.name}: {each.description}" for each in TOOLS)
+    size = sum(tokens(f"{each.name}{each.description}{dict(each.schema)}") for each in TOOLS)
     parts = [
         {"name": each.name, "tokens": each.tokens, "text": each.text}
-        for each in conversation.parts()
+        for each in (Part("tools", size, named), *conversation.parts())
     ]
-    return {"host": chosen.host, "tokens": conversation.tokens, "parts": parts}
+    return {"host": chosen.host, "tokens": conversation.tokens + size, "parts": parts}

@@ -560,7 +560,7 @@ def test_what_a_models_notes_do_not_cover_is_kept(
     done = compacted(session)
     assert done["done"] and done["after"] < done["before"]
     assert len(server.requests) == asked, "no model call"
-    parts = session.preview()["parts"]
+    parts = session.preview()["parts"][1:]
     assert [each["name"] for each in parts] == ["instructions", "notes of what was before", "cell"]
     assert "day-first" in parts[1]["text"] and "uncovered = 1" in parts[2]["text"]
 
@@ -612,7 +612,7 @@ def test_without_notes_the_model_is_asked_for_a_summary_and_three_failures_stop_
     server.brain = lambda body, n: "They stepped from 0 to 11."
     done = compacted(session)
     assert done["done"] and done["after"] < 1500
-    parts = session.preview()["parts"]
+    parts = session.preview()["parts"][1:]
     assert "They stepped from 0 to 11." in parts[1]["text"]
     assert "step = 11" in parts[-1]["text"]
     fork = server.requests[-1]

@@ -71,7 +71,7 @@ def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
     assert "What is step 30?" in sent and "Answer **2**" in sent
     assert "What is step 50?" in third["messages"][-1]["content"][0]["text"]
     told = shown(kernel, "%memory preview")
-    assert "step_50" in told and server.host in told
+    assert "step_50" in told and server.host in told and "Grep: Search" in told
 
     shown(kernel, "%memory notes --now")
     kernel.run("%config SessionNotes.kept_tokens = 100")

@@ -46,11 +46,11 @@ def _told(place: Place, found: Chosen, everywhere: bool) -> str:
         told = "Engine **extractive**: built in, no model, and nothing leaves this machine."
         return f"{told} {found.reason}".strip()
     told = (
-        f"Engine **anthropic** {where}: a question (%%ask) sends this notebook's cells, and what "
-        "files of the project the model looks at for it, masked, to "
-        f"{engines.where(found.host)}, for {place.settings.engine.model}. "
-        f"{place.prefix}preview shows the cells, the answer each look. The notes "
-        f"stay with the built-in engine, and {place.prefix}engine extractive ends this."
+        f"Engine **anthropic** {where}: a question (%%ask), and by itself the notes of a longer "
+        "session, send this notebook's cells, masked, and a question also what files of the "
+        f"project the model looks at for it, to {engines.where(found.host)}, for "
+        f"{place.settings.engine.model}. {place.prefix}preview shows the cells, the answer each "
+        f"look, {place.prefix}cost what it came to; {place.prefix}engine extractive ends this."
     )
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     if is_anthropic(found.host) and not any(map(os.environ.get, keys)):
