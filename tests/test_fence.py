@@ -54,6 +54,9 @@ _on = [False]
 def _hear(event: str, args: tuple[Any, ...]) -> None:
     if not _on[0] or threading.get_ident() in _test_threads:
         return
+    if "__pycache__" in str(args):
+        # A module that is imported for the first time leaves its bytecode.
+        return
     writing = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
     if event in _STARTS or event in _CHANGES or writing:
         HEARD.append(f"{event} {args!r}"[:200])
