@@ -176,7 +176,7 @@ class Worker:
         """Return how long to wait for the next message before looking around, in seconds."""
         idle = self._last_work + self._idle_seconds() - time.monotonic()
         waits = [max(0.01, idle)]
-        if self._session is not None and not self._session.running:
+        if self._session is not None and not self._session.running and not self._streaming:
             due = self._session.due()
             if due is not None:
                 waits = [due]
@@ -257,7 +257,8 @@ class Worker:
 
     def _start_due(self) -> None:
         session = self._session
-        if session is None or session.running:
+        # Whoever waits for an answer goes first; no cell can run meanwhile.
+        if session is None or session.running or self._streaming:
             return
         due = session.due()
         if due is not None and due <= 0:
