@@ -253,6 +253,15 @@ class Engine(Section):
         "low",
         help="How hard a model of Anthropic's own is to think; empty leaves it to the model.",
     ).tag(config=True)
+    window_tokens = Int(
+        200_000,
+        min=4000,
+        max=100_000_000,
+        help=(
+            "Tokens that the model takes at once. For one that takes less, as many on one's own "
+            "machine do, name it here: the conversation is compacted at nine tenths of that."
+        ),
+    ).tag(config=True)
     answer_tokens = Int(8000, min=256, max=128_000, help="Longest answer, in tokens.").tag(
         config=True
     )

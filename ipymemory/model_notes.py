@@ -56,8 +56,8 @@ class ModelNotes:
             return Gate(False, "session notes are turned off (SessionNotes.enabled)")
         gate = gates.model_notes(
             conversation.standing(),
-            first=notes.first_tokens,
-            growth=notes.update_tokens,
+            first=round(notes.first_tokens * conversation.share),
+            growth=round(notes.update_tokens * conversation.share),
             calls=notes.update_calls,
             idle=rest_seconds >= settings.engine.idle_seconds or conversation.answered_in_words,
             busy=busy,

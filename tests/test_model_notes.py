@@ -588,6 +588,52 @@ def test_a_model_that_looked_and_had_nothing_to_add_covers_the_turns_too(
 
 
 @pytest.mark.spec("S10")
+def test_a_compaction_waits_for_an_update_in_flight_for_a_while(opened: Open, clock: Clock) -> None:
+    session = opened()
+
+    async def waits(running: float, passed: float) -> bool:
+        """Return whether it still waits for an update that has run for `running` seconds."""
+        async with session._lock:
+            session._running_since = clock.now - running
+            task = asyncio.ensure_future(session._settled())
+            await asyncio.sleep(0.05)
+            clock.now += passed
+            await asyncio.sleep(0.05)
+            waiting = not task.done()
+        await asyncio.wait_for(task, 5)
+        return waiting
+
+    assert asyncio.run(waits(1, 10)), "fifteen seconds at most"
+    assert not asyncio.run(waits(1, 15))
+    assert not asyncio.run(waits(61, 0)), "what has run for a minute is not waited for"
+
+
+@pytest.mark.spec("S3", "S10")
+def test_a_model_with_a_small_window_has_smaller_numbers(
+    recorded: Recorded, opened: Open, clock: Clock, server: ModelServer
+) -> None:
+    server.brain = writer = Writer(Learnings="- Dates are day-first [2], of {n}.")
+    session = opened(first_tokens=10_000, update_tokens=5_000)
+    session.settings.engine.window_tokens = 20_000
+    fill(recorded, 4)
+    rest(session, clock)
+    assert not writer.seen and "of 2,000 tokens" in session.model_gate().reason
+    fill(recorded, 4)
+    rest(session, clock)
+    assert len(writer.seen) == 1
+    fill(recorded, 3)
+    rest(session, clock)
+    assert len(writer.seen) == 1 and "of 1,000 tokens" in session.model_gate().reason
+    fill(recorded, 70)
+    rest(session, clock)
+    conversation = session.session_model.conversation(session.transcript, session.settings)
+    assert conversation.limit == 18_000 < conversation.tokens
+    asked = len(server.requests)
+    assert compacted(session)["after"] < 9_000
+    assert len(server.requests) == asked, "no model call"
+
+
+@pytest.mark.spec("S10")
 def test_without_notes_the_model_is_asked_for_a_summary_and_three_failures_stop_it(
     recorded: Recorded, opened: Open, clock: Clock, server: ModelServer
 ) -> None:

@@ -180,7 +180,21 @@ class Conversation:
         """The tokens past which the conversation is compacted (behaviour S10)."""
         notes = self.settings.session_notes
         least = min(notes.context_tokens, notes.context_tokens_unmetered)
-        return notes.context_tokens if self.corrected else least
+        limit = notes.context_tokens if self.corrected else least
+        return min(limit, self._window)
+
+    @property
+    def share(self) -> float:
+        """What a model's window leaves of the numbers of the notes and of the kept tail, up to 1.
+
+        They are meant for a conversation of `SessionNotes.context_tokens` (behaviour S10).
+        """
+        return min(1.0, self._window / int(self.settings.session_notes.context_tokens))
+
+    @property
+    def _window(self) -> int:
+        """Nine tenths of what the model takes at once, in tokens."""
+        return int(self.settings.engine.window_tokens) * 9 // 10
 
     def standing(self) -> gates.Context:
         """Return how the conversation stands since a model last brought the notes up to date."""
@@ -230,7 +244,11 @@ class Conversation:
         first = compaction.kept(
             self._told_pieces(),
             through,
-            Limits(limits.kept_turns, limits.kept_tokens, limits.kept_tokens_most),
+            Limits(
+                limits.kept_turns,
+                round(limits.kept_tokens * self.share),
+                round(limits.kept_tokens_most * self.share),
+            ),
         )
         if not notes.strip() or first == 0:
             return False
@@ -241,7 +259,8 @@ class Conversation:
     def to_sum_up(self) -> int:
         """Return how many pieces a summary by a model may stand for: all but the newest tokens."""
         pieces = self._told_pieces()
-        size, first, most = 0, len(pieces), self.settings.session_notes.kept_tokens
+        most = round(self.settings.session_notes.kept_tokens * self.share)
+        size, first = 0, len(pieces)
         while first and size + pieces[first - 1].size <= most:
             first -= 1
             size += pieces[first].size
