@@ -1310,14 +1310,14 @@ MALICE = (
 )
 
 
-def grows(unit: str, smaller: int = 16 * 1024) -> float:
+def grows(unit: str, smaller: int = 8 * 1024) -> float:
     """Return how many times as long four times as much of `unit` takes to mask."""
 
     def took(size: int) -> float:
         text = unit * (size // len(unit))
         best = 1e9
         for _ in range(3):
-            gc.collect()
+            # A collection looks at all that the tests before this one left behind.
             gc.disable()
             try:
                 begin = time.process_time()
