@@ -138,9 +138,8 @@ class Asks:
     def _fence(self, settings: Settings) -> Fence:
         """Return the fence of a question: the work tree of the notebook, and the memories."""
         place = memory_place(self._project, settings.memory.folder)
-        here = None
+        here, notebook = None, self._notebook()
         try:
-            notebook = sessions.read(self._folder).notebook
             tree = gitfiles.work_tree(real_path(Path(notebook)).parent) if notebook else None
             # A linked work tree has the main one's memory, and files of its own.
             if tree is not None and tree.main == self._project.root:

@@ -167,7 +167,7 @@ class Extracting:
             return
         self._looked_back = True
         try:
-            for folder in extraction.left_behind(self._project, self._folder):
+            for folder in looked_through.left_behind(self._project, self._folder):
                 if self._cancelled():
                     return
                 transcript = Transcript(folder.transcript)

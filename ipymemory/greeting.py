@@ -9,11 +9,10 @@ from pathlib import Path
 from ipymemory import consent, sessions
 from ipymemory.commands.amounts import counted
 from ipymemory.errors import IpymemoryError
+from ipymemory.messages_api import has_key
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import Identity
 from ipymemory.turns import Turn
-
-KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 SHORT = 60
 """Characters shown of the cell in which a kernel died."""
@@ -39,7 +38,7 @@ def line(
             "Questions (%%ask) and a longer session's notes go to a model; %memory status says "
             "which and where."
         )
-    elif not project.folder.exists() and any(map(os.environ.get, KEYS)):
+    elif not project.folder.exists() and has_key(os.environ):
         # Said with a project's first session alone: loading writes nothing down.
         parts.append(
             "There is a key for a model in the environment; it is not used unless you type "

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
+from ipymemory import sessions
 from ipymemory.errors import NotebookError
 from ipymemory.files import read_json, write_json
-from ipymemory.places import SessionFolder
+from ipymemory.places import Project, SessionFolder
 from ipymemory.session_record import SessionRecord
 
 VERSION = 1
 
 KERNELS = 3
 """Kernels whose notebook is kept: turns of an older one are long looked through."""
+
+MOST_LEFT = 20
+"""Sessions, the newest, among which one is looked for whose end nobody looked through."""
 
 MOST = 20_000
 """Cells and texts that are known as looked at, the newest."""
@@ -108,6 +113,30 @@ def untold(folder: SessionFolder) -> list[dict[str, str]]:
 def tell_later(folder: SessionFolder, found: Sequence[Mapping[str, str]]) -> None:
     """Have `found` wait to be told, and nothing else; raises `PlaceError`."""
     write_json(folder.untold, {"version": VERSION, "untold": list(found)})
+
+
+def left_behind(project: Project, own: SessionFolder) -> list[SessionFolder]:
+    """Return the sessions, of the newest, whose end was not looked through and nobody owns.
+
+    For the next session to do (behaviour E11). One that was never looked at at all, such as one
+    of an older version, is none: whose words they were is not known. Raises `IpymemoryError`.
+    """
+    found = []
+    now = datetime.now(UTC)
+    for record, folder in sessions.every(project)[:MOST_LEFT]:
+        if folder.id == own.id or not folder.opened.exists():
+            continue
+        looked = (read(folder) or LookedThrough()).read
+        if not sessions.owned(record, folder, now) and looked < _size(folder.transcript):
+            found.append(folder)
+    return found
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _words(record: SessionRecord) -> str | None:

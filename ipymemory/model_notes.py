@@ -34,7 +34,7 @@ class ModelNotes:
         try:
             chosen = self._model.chosen(settings)
             if chosen.name == "anthropic":
-                self._conversation = self._model.conversation(transcript, settings)
+                self._conversation = self._model.followed(transcript, settings)
             else:
                 self._closed = chosen.reason
         except IpymemoryError as error:

@@ -42,14 +42,6 @@ class Policy(Protocol):
         """Return the answer. Must not raise, whatever the call holds."""
 
 
-class NoTools:
-    """The policy of a run that has no tool."""
-
-    def check(self, call: ToolCall) -> Allow | Deny:
-        """Return `Deny`, whatever is asked for."""
-        return Deny(f"There is no tool here, so {_short(call.name)} was refused. Answer in words.")
-
-
 class OnlyFile:
     """The policy that allows `tools` on exactly one file (behaviour S7)."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ipymemory import markdown, places, sessions
 from ipymemory.config import Settings
@@ -21,6 +21,9 @@ from ipymemory.sessions import SessionRecord
 if TYPE_CHECKING:
     from ipymemory.jobs.extraction import Extracted
     from ipymemory.memory_files import Memory, MemoryFolder
+    from ipymemory.session import MemorySession
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +73,12 @@ def update_notes(folder: SessionFolder, project: Project, settings: Settings) ->
 
     Raises `CommandError` where a kernel that lives does it itself, `IpymemoryError` when it fails.
     """
-    import asyncio
-
-    from ipymemory.session import MemorySession
-
-    record = sessions.read(folder)
-    if sessions.owned(record, folder, datetime.now(UTC)):
-        raise CommandError(
-            "A running kernel keeps these notes itself. Type %memory notes --now in its notebook, "
-            "or leave out --now to see them as they are."
-        )
-    session = MemorySession(folder, project, settings)
-    outcome = asyncio.run(session.update_notes(force=True))
+    outcome = _worked(
+        (folder, project, settings),
+        "A running kernel keeps these notes itself. Type %memory notes --now in its notebook, or "
+        "leave out --now to see them as they are.",
+        lambda session: session.update_notes(force=True),
+    )
     if outcome.status != "done":
         raise IpymemoryError(f"The notes were not updated: {outcome.error or outcome.status}")
 
@@ -91,22 +88,42 @@ def extract(folder: SessionFolder, project: Project, settings: Settings) -> Extr
 
     Raises `CommandError` where a kernel that lives does it itself, `IpymemoryError` when it fails.
     """
+    found = _worked(
+        (folder, project, settings),
+        "A running kernel looks through this session itself. Type %memory extract in its notebook.",
+        lambda session: session.extracting.extract(settings),
+    )
+    if found.status != "done":
+        raise IpymemoryError(f"The turns were not looked through: {found.error or found.status}")
+    return found
+
+
+def _worked(
+    what: tuple[SessionFolder, Project, Settings],
+    owned: str,
+    work: Callable[[MemorySession], Awaitable[Result]],
+) -> Result:
+    """Return what `work` comes to on a session of which this process has charge meanwhile.
+
+    Raises `CommandError` with the sentence `owned` where a kernel that lives has it.
+    """
     import asyncio
 
     from ipymemory.session import MemorySession
 
-    record = sessions.read(folder)
-    if sessions.owned(record, folder, datetime.now(UTC)):
-        raise CommandError(
-            "A running kernel looks through this session itself. Type %memory extract in its "
-            "notebook."
-        )
-    session = MemorySession(folder, project, settings)
-    session.observe()
-    found = asyncio.run(session.extracting.extract(settings))
-    if found.status != "done":
-        raise IpymemoryError(f"The turns were not looked through: {found.error or found.status}")
-    return found
+    folder = what[0]
+    if sessions.owned(sessions.read(folder), folder, datetime.now(UTC)):
+        raise CommandError(owned)
+
+    async def run() -> Result:
+        session = MemorySession(*what)
+        try:
+            session.observe()
+            return await work(session)
+        finally:
+            await session.session_model.close()
+
+    return asyncio.run(run())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +35,8 @@ class Ran:
     def well(self, refusals: Sequence[str] = ()) -> None:
         """Note that it succeeded, though some edits may have been refused."""
         self.success, self.failures, self.not_before = utc_now(), 0, 0.0
-        self.refused(refusals)
-
-    def refused(self, refusals: Sequence[str]) -> None:
-        """Note the first of the edits that were refused."""
         if refusals:
-            self.failed, self.error = utc_now(), f"an edit was refused: {refusals[0]}"
+            self.failed, self.error = utc_now(), _refused(refusals)
 
     def badly(self, error: str) -> None:
         """Note that it failed; the next try is put off, longer each time."""
@@ -50,6 +46,19 @@ class Ran:
         self.not_before = self.clock() + min(delay, LAST_RETRY)
         self.failures += 1
 
+    def remember(self, run: Mapping[str, Any]) -> bool:
+        """Take in a run that an earlier worker put on record; return whether it went well."""
+        time = str(run.get("time", ""))
+        done = run.get("status") == "done"
+        refusals = run.get("refusals")
+        if done:
+            self.success = time
+        if not done:
+            self.failed, self.error = time, str(run.get("error") or run.get("status"))
+        elif refusals:
+            self.failed, self.error = time, _refused(refusals)
+        return done
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values; `again` in seconds."""
         return {
@@ -58,3 +67,7 @@ class Ran:
             "error": self.error,
             "again": round(self.wait),
         }
+
+
+def _refused(refusals: Sequence[str]) -> str:
+    return f"an edit was refused: {refusals[0]}"

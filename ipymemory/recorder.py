@@ -30,6 +30,7 @@ from ipymemory.excerpts import clip
 from ipymemory.names import Names
 from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
+from ipymemory.private_cells import PrivateCells
 from ipymemory.redaction import Masker
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turning import Turning, outcome
@@ -86,9 +87,9 @@ class Recorder:
         if kernel is not None:
             self._tap = KernelTap(kernel, self._find, self._idle, masker.learn)
         self._tee = TerminalTee(shell)
-        self._compiled: set[str] = set()
         self._owed: deque[dict[str, Any]] = deque(maxlen=OWED)
         self._outputs = Outputs(settings, masker, self._written, notify)
+        self._private_cells = PrivateCells(self._earlier, self._outputs)
 
     def install(self) -> None:
         """Record from the next cell on."""
@@ -187,7 +188,7 @@ class Recorder:
             if self.paused:
                 self._unseen = True
                 if is_private(info.raw_cell):
-                    self._keep_secret(info)
+                    self._private_cells.begun(info)
             else:
                 self._cell_begins(info)
         except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
@@ -196,7 +197,7 @@ class Recorder:
     def _post_run_cell(self, result: Any) -> None:
         try:
             if os.getpid() == self._pid:
-                self._keep_compiled(result)
+                self._private_cells.ended(result)
                 self._cell_ended(result)
         except BaseException as error:  # noqa: BLE001 - as above
             self._failed(error)
@@ -210,7 +211,7 @@ class Recorder:
         if running is not None and not running.ended:
             # A cell that a cell runs is part of it.
             running.nested += 1
-            if is_private(typed) or typed.strip() in self._compiled:
+            if self._private_cells.is_one(typed):
                 self._outputs.keep_secret(typed)
                 running.captured.mute()
             return
@@ -250,25 +251,11 @@ class Recorder:
         within = running is not None and not running.ended
         self.private = is_private(info.raw_cell) or (within and self.private)
 
-    def _keep_secret(self, info: Any) -> None:
-        # The cell gets the next number; it is stored after this hook, in every version.
-        count = len(self._earlier.sources()) if info.store_history else None
-        self._outputs.keep_secret(info.raw_cell, count)
-
-    def _keep_compiled(self, result: Any) -> None:
-        """Keep a private cell also as ``In`` shows it, and as ``%rerun`` runs it: unmarked."""
-        info = getattr(result, "info", None)
-        if info is not None and info.store_history and is_private(info.raw_cell):
-            source = self._earlier.compiled(getattr(result, "execution_count", None))
-            if source.strip():
-                self._compiled.add(source.strip())
-                self._outputs.keep_secret(source)
-
     def _passed_over(self, info: Any) -> bool:
         """Return whether the cell is not to be recorded."""
         typed = info.raw_cell
         if is_private(typed):
-            self._keep_secret(info)
+            self._private_cells.begun(info)
             return True
         return is_ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
 
@@ -370,12 +357,7 @@ class Recorder:
 
     def _enter_earlier(self, writer: TranscriptWriter, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
-        sources = self._earlier.sources()
-        self._outputs.keep_secrets(sources)
-        for count, source in enumerate(sources):
-            if is_private(source) and (compiled := self._earlier.compiled(count)).strip():
-                self._compiled.add(compiled.strip())
-                self._outputs.keep_secret(compiled)
+        self._private_cells.enter_earlier()
         for count, source in self._earlier.unseen(current):
             writer.append(
                 {

@@ -276,7 +276,6 @@ class MemorySession:
             self._follow()
             context = self._context()
             if by_model:
-                self._model_notes.look(self.transcript, self.settings)
                 context = self._of_a_model(context)
             ran = self._model_notes.ran if context.conversation is not None else ran
             at = context.conversation.at if context.conversation is not None else -1
@@ -355,10 +354,8 @@ class MemorySession:
         )
 
     def _of_a_model(self, context: session_notes.Context) -> session_notes.Context:
-        """Return `context` for a run of the model, unchanged where none may work."""
-        conversation = self._model_notes.conversation
-        if conversation is None:
-            return context
+        """Return `context` for a run of the model."""
+        conversation = self.session_model.conversation(self.transcript, self.settings)
         model = self.session_model.model(session_notes.JOB, conversation, self.settings)
         return replace(context, model=model, conversation=conversation, specs=TOOLS)
 
@@ -381,14 +378,9 @@ class MemorySession:
                 self._remember_run(each)
 
     def _remember_run(self, run: Mapping[str, Any]) -> None:
-        time = str(run.get("time", ""))
-        ran = self._model_notes.ran if run.get("engine") == session_notes.MODEL else self._ran
-        if run.get("status") != "done":
-            ran.failed, ran.error = time, str(run.get("error") or run.get("status"))
-            return
-        ran.success = time
-        if refusals := run.get("refusals"):
-            ran.failed, ran.error = time, f"an edit was refused: {refusals[0]}"
-        with contextlib.suppress(ValueError, TypeError):
-            took = float(run.get("seconds") or 0.0)
-            self._covered_at = datetime.fromisoformat(time).timestamp() - took
+        by_model = run.get("engine") == session_notes.MODEL
+        if (self._model_notes.ran if by_model else self._ran).remember(run):
+            with contextlib.suppress(ValueError, TypeError):
+                took = float(run.get("seconds") or 0.0)
+                ended = datetime.fromisoformat(str(run.get("time", "")))
+                self._covered_at = ended.timestamp() - took

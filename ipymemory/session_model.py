@@ -16,6 +16,7 @@ from typing import Any
 from ipymemory import engines, finding, markdown, memory_files, notes_base, prompts, sessions
 from ipymemory.config import Settings
 from ipymemory.context import Conversation, Part
+from ipymemory.context.compaction import size_of_tools
 from ipymemory.context.memory_index import Index
 from ipymemory.cost import Ledger
 from ipymemory.errors import EngineError, IpymemoryError
@@ -26,7 +27,6 @@ from ipymemory.models import Reply, Request, Usage
 from ipymemory.places import Project, SessionFolder
 from ipymemory.tools import EditTool
 from ipymemory.transcript import Transcript
-from ipymemory.turns import tokens
 
 SUMMARY = "summary"
 """The job of summing up what there are no notes of, for the bill."""
@@ -67,15 +67,23 @@ class SessionModel:
         return engines.choose(self._project, settings, self._environment)
 
     def conversation(self, transcript: Transcript, settings: Settings) -> Conversation:
-        """Return the conversation with all that is on record, and what memories there are now.
+        """Return the conversation as it is to be sent: all on record, and what memories there are.
 
         Raises `IpymemoryError`.
+        """
+        conversation = self.followed(transcript, settings)
+        conversation.remember(self._index(settings))
+        return conversation
+
+    def followed(self, transcript: Transcript, settings: Settings) -> Conversation:
+        """Return the conversation with all that is on record; raises `IpymemoryError`.
+
+        For a look at how large it is: memories are looked for only when something is sent.
         """
         if self._conversation is None:
             self._conversation = Conversation(self._folder, settings)
         self._conversation.settings = settings
         self._conversation.follow(transcript.steps)
-        self._conversation.remember(self._index(settings))
         return self._conversation
 
     def model(self, job: str, conversation: Conversation, settings: Settings) -> JobModel:
@@ -201,7 +209,7 @@ class JobModel:
 def preview(conversation: Conversation, chosen: engines.Chosen) -> dict[str, Any]:
     """Return the parts that would be sent now, with their tokens and where they go."""
     named = "\n\n".join(f"{each.name}: {each.description}" for each in TOOLS)
-    size = sum(tokens(f"{each.name}{each.description}{dict(each.schema)}") for each in TOOLS)
+    size = size_of_tools(TOOLS)
     parts = [
         {"name": each.name, "tokens": each.tokens, "text": each.text}
         for each in (Part("tools", size, named), *conversation.parts())

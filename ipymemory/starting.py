@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import ipymemory
+from ipymemory.messages_api.address import VARIABLES
 from ipymemory.pipes import End
 
 LOG_BYTES = 1_000_000
 """The worker's log begins anew when it is longer."""
 
 ENGINE_VARIABLES = (
-    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+    *VARIABLES,
     *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("https_proxy", "http_proxy", "all_proxy", "no_proxy"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR"),

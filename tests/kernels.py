@@ -142,6 +142,14 @@ class Kernel:
                 ran.reply = reply["content"]
                 return ran
 
+    def when(self, request: str, fits: Callable[[str], bool]) -> float:
+        """Return the time at which a message of `request` came whose content fits."""
+        while True:
+            message = self.client.get_iopub_msg(timeout=30)
+            ours = message["parent_header"].get("msg_id") == request
+            if ours and fits(str(message["content"])):
+                return time.time()
+
     def run(
         self, code: str, *, timeout: float = 60, answer: str | None = None, **options: Any
     ) -> Ran:

@@ -15,6 +15,16 @@ from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
 
 
+class Clock:
+    """A clock that stands still until `now` is set; seconds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Recorded:
     """One claimed session in `work` and the lines that its kernel appends."""
 

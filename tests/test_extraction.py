@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recorded import Recorded
+from recorded import Clock, Recorded
 
 from ipymemory import greeting, looked_through, processes, sessions
 from ipymemory.commands import table
@@ -33,14 +33,6 @@ from ipymemory.sessions import Identity
 from ipymemory.turns import Happening, Turn, new_id, utc_now
 
 MEDIAN = "# Always use the median, never the mean, for latency."
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def markdown(*texts: str) -> list[dict[str, Any]]:
@@ -527,11 +519,11 @@ def test_what_an_earlier_session_left_is_looked_through_by_the_next(
     sessions.update(held.folder, kernel=other)
     new = Work(home, tmp_path / "work", name="new")
     new.cell("y = 1")
-    assert len(extraction.left_behind(new.project, new.folder)) == 1
+    assert len(looked_through.left_behind(new.project, new.folder)) == 1
     new.extract()
     assert new.said == [MEDIAN.strip("# "), "Always send the data home."]
     assert {each.source.session for each in new.memories} == {left.folder.id}
-    assert extraction.left_behind(new.project, new.folder) == []
+    assert looked_through.left_behind(new.project, new.folder) == []
 
 
 @pytest.mark.spec("E9")

@@ -20,7 +20,7 @@ from ipymemory.history import History
 from ipymemory.memory_files import Draft, MemoryFolder, Source, opened, proposals
 from ipymemory.memory_tools import MOST_PROPOSALS, Remembering
 from ipymemory.models import Reply, Request
-from ipymemory.permissions import NoTools
+from ipymemory.permissions import OnlyFile
 from ipymemory.places import Project, SessionFolder
 from ipymemory.said import Said, asks_to_forget, asks_to_keep
 from ipymemory.turns import ToolCall
@@ -54,7 +54,7 @@ class Asking:
         run = History(self.project.history).begin("ask", "scripted", "asked", ("ask1",), "s1")
         asked = Request("", (), ())
         tools = remembering.tools()
-        policy = remembering.policy(NoTools())
+        policy = remembering.policy(OnlyFile(self.project.folder / "none.md"))
         return asyncio.run(run_agent(self, asked, tools, policy, run, Bus(), rounds=2, seconds=20))
 
     async def complete(self, request: Request) -> Reply:

@@ -6,6 +6,7 @@ A real session, the real SDK, a server on a real socket; the model's answers are
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any
 import pytest
 from model_server import Fault, ModelServer, tool
 from note_writer import Writer, asked_notes
-from recorded import Recorded
+from recorded import Clock, Recorded
 
-from ipymemory import consent, gates, markdown, notes_base, prompts
+from ipymemory import consent, gates, markdown, notes_base, project, prompts, sessions
 from ipymemory.agent import Outcome
 from ipymemory.config import Settings
 from ipymemory.events import Bus, Event
@@ -27,14 +28,6 @@ from ipymemory.models import Usage
 from ipymemory.notes_checks import guard
 from ipymemory.session import MemorySession
 from ipymemory.tools import notes_guard
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -244,6 +237,30 @@ def test_an_ask_and_the_notes_share_their_beginning(
     stayed = first["messages"][:-1]
     assert last["messages"][: len(stayed)] == stayed
     assert (last["system"], last["tools"]) == (first["system"], first["tools"])
+
+
+@pytest.mark.spec("E10")
+def test_a_look_at_the_conversation_reads_no_memories(
+    opened: Open, recorded: Recorded, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = opened()
+    recorded.cell("x = 1")
+    asked: list[Any] = []
+    monkeypatch.setattr("ipymemory.session_model.memory_files.opened", lambda *a: asked.append(a))
+    session.observe()
+    assert "of 1,000 tokens" in session.model_gate().reason and not asked
+
+
+def test_notes_written_without_a_worker_leave_no_connection_open(
+    recorded: Recorded, server: ModelServer
+) -> None:
+    consent.choose(recorded.project, "anthropic", server.host)
+    server.brain = Writer(Learnings="- Dates are day-first [2].")
+    recorded.cell("x = 1")
+    sessions.release(recorded.folder)
+    project.update_notes(recorded.folder, recorded.project, Settings())
+    assert "day-first" in recorded.notes()
+    gc.collect()
 
 
 # Who wrote what

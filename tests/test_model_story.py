@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -315,7 +314,7 @@ def test_the_first_words_show_at_once_and_stop_ends_it(kernel: Kernel, server: M
     shown(kernel, "%memory engine anthropic")
     kernel.run("x = 1")
     request = kernel.send("%ask tell me a lot")
-    first = _when(kernel, request, lambda content: "word" in content)
+    first = kernel.when(request, lambda content: "word" in content)
     assert first - server.first_piece_at < 1.0, "100 ms on a machine at rest"
     kernel.interrupt()
     ran = kernel.collect(request, timeout=20)
@@ -323,13 +322,6 @@ def test_the_first_words_show_at_once_and_stop_ends_it(kernel: Kernel, server: M
     assert server.closed.wait(10)
     (end,) = (each for each in kernel.lines() if each["type"] == "ask_end")
     assert end["status"] == "interrupted" and end["chars"] > 0
-
-
-def _when(kernel: Kernel, request: str, fits: Callable[[str], bool]) -> float:
-    while True:
-        message = kernel.client.get_iopub_msg(timeout=30)
-        if message["parent_header"].get("msg_id") == request and fits(str(message["content"])):
-            return time.time()
 
 
 def test_a_question_that_is_too_long_is_not_asked_in_part(

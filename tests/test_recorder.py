@@ -190,10 +190,11 @@ def test_a_hundred_megabytes_are_bounded_while_they_stream(
 ) -> None:
     source = "for i in range(100):\n    print('x' * 999_999)\nprint('the end')"
     grown = []
-    # IPython 9 itself keeps every output of the process, so a kernel without us is the measure. The
-    # allocator keeps some 25 MB of freed lines at times; all of it held would be 100 MB and more.
+    # IPython 9 itself keeps every output of the process, so a kernel without us is the measure.
     for each in (kernel, new_kernel()):
         each.run("import psutil; rss = lambda: psutil.Process().memory_info().rss; 0")
+        # What the allocator takes once, for the first long lines, is no growth.
+        each.run(source.replace("100", "30"))
         before = int(each.run("rss()").text)
         each.run(source)
         grown.append(int(each.run("rss()").text) - before)
@@ -202,7 +203,7 @@ def test_a_hundred_megabytes_are_bounded_while_they_stream(
     assert cell["outputs"][0]["truncated"] > 99_000_000
     assert len(texts(cell)) <= 4000
     assert texts(cell).endswith("the end\n")
-    assert grown[0] - grown[1] < 50_000_000
+    assert grown[0] - grown[1] < 20_000_000
 
 
 def test_threads_and_late_output(shared: Kernel) -> None:
@@ -304,11 +305,13 @@ def test_a_private_cell_leaves_no_trace(shared: Kernel, first: str) -> None:
 def test_a_way_to_print_a_cell_does_not_print_a_private_one(
     shared: Kernel, source: str, shows: str
 ) -> None:
-    shared.run(source)
-    ran = shared.run(shows)
-    # What %rerun finds goes by the shell's database, which now and then loses a line of its own.
-    lost = shows == "%rerun" and "No lines in history" in ran.text
-    assert lost or "kq" in ran.text, "the person sees it"
+    for _ in range(3):
+        shared.run(source)
+        ran = shared.run(shows)
+        # What %rerun finds goes by the shell's database, which now and then loses a line.
+        if "No lines in history" not in ran.text:
+            break
+    assert "kq" in ran.text, "the person sees it"
     after = f"'after {len(shared.cells())}'"
     shared.run(after)
     shared.recorded(after)

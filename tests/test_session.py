@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import Recorded
+from recorded import Clock, Recorded
 
 from ipymemory import lines, processes, sessions
 from ipymemory.config import Settings
@@ -22,14 +22,6 @@ from ipymemory.ran import FIRST_RETRY, LAST_RETRY
 from ipymemory.session import MemorySession
 
 NOTES_ALONE: dict[str, dict[str, Any]] = {"Extraction": {"enabled": False}}
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Slow(ExtractiveModel):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,7 +58,7 @@ def _asks(kernel: Kernel, server: ModelServer, figures: Figures) -> None:
     for number in range(ASKS):
         server.first_piece_at = 0.0
         request = kernel.send("%ask what is x?")
-        seen = _when(kernel, request, lambda content: "word" in content)
+        seen = kernel.when(request, lambda content: "word" in content)
         took = (seen - server.first_piece_at) * 1000
         kernel.collect(request)
         if number:
@@ -70,19 +69,12 @@ def _asks(kernel: Kernel, server: ModelServer, figures: Figures) -> None:
     server.pause = 0.02
     for _ in range(STOPS):
         request = kernel.send("%ask what is x?")
-        _when(kernel, request, lambda content: "word" in content)
+        kernel.when(request, lambda content: "word" in content)
         began = time.time()
         kernel.interrupt()
-        _when(kernel, request, lambda content: "'execution_state': 'idle'" in content)
+        kernel.when(request, lambda content: "'execution_state': 'idle'" in content)
         figures.stops.append((time.time() - began) * 1000)
         kernel.client.get_shell_msg(timeout=10)
-
-
-def _when(kernel: Kernel, request: str, fits: Callable[[str], bool]) -> float:
-    while True:
-        message = kernel.client.get_iopub_msg(timeout=30)
-        if message["parent_header"].get("msg_id") == request and fits(str(message["content"])):
-            return time.time()
 
 
 def _compaction(folder: Path) -> float:

@@ -10,7 +10,7 @@ from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.engines import Chosen
 from ipymemory.errors import CommandError
-from ipymemory.messages_api import destination, is_anthropic
+from ipymemory.messages_api import destination, has_key, is_anthropic
 
 ENGINES = ("extractive", "anthropic")
 
@@ -52,8 +52,7 @@ def _told(place: Place, found: Chosen, everywhere: bool) -> str:
         f"{place.settings.engine.model}. {place.prefix}preview shows the cells, the answer each "
         f"look, {place.prefix}cost what it came to; {place.prefix}engine extractive ends this."
     )
-    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-    if is_anthropic(found.host) and not any(map(os.environ.get, keys)):
+    if is_anthropic(found.host) and not has_key(os.environ):
         told += " There is no ANTHROPIC_API_KEY in the environment yet; set it with %env."
     return told
 

@@ -15,6 +15,7 @@ from ipymemory.commands.place import Place
 from ipymemory.cost import Ledger
 from ipymemory.errors import WorkerError
 from ipymemory.memory_files import proposals as waiting
+from ipymemory.messages_api import has_key
 from ipymemory.places import SessionFolder
 from ipymemory.transcript import Transcript
 from ipymemory.turns import Turn
@@ -56,7 +57,7 @@ def _engine(place: Place) -> dict[str, str]:
         )
     elif found.reason:
         told += f". {found.reason}"
-    elif any(os.environ.get(each) for each in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")):
+    elif has_key(os.environ):
         told += f" (the key in the environment is not used; {place.prefix}engine anthropic does)"
     return {"engine": found.name, "engine_told": told}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ipymemory import markdown
 from ipymemory.context.rendering import inside
+from ipymemory.models import ToolSpec
 from ipymemory.turns import Message, tokens
 
 
@@ -95,3 +96,8 @@ def size_of(messages: Sequence[Message]) -> int:
         + sum(tokens(result.text) for result in each.results)
         for each in messages
     )
+
+
+def size_of_tools(tools: Sequence[ToolSpec]) -> int:
+    """Return the tokens of what a request says of its tools."""
+    return sum(tokens(f"{each.name}{each.description}{dict(each.schema)}") for each in tools)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ipymemory import assistant, gates
 from ipymemory.config import Settings
 from ipymemory.context import compaction, memory_index, records
-from ipymemory.context.compaction import Limits, Piece, size_of
+from ipymemory.context.compaction import Limits, Piece, size_of, size_of_tools
 from ipymemory.context.memory_index import Index, News
 from ipymemory.context.rendering import later, text_of
 from ipymemory.models import Request, ToolSpec, Usage
@@ -226,8 +226,7 @@ class Conversation:
 
     def metered(self, request: Request, usage: Usage) -> None:
         """Correct the meter by what a model really counted of `request`."""
-        tools = "".join(f"{each.name} {each.description} {each.schema}" for each in request.tools)
-        estimate = tokens(request.system) + tokens(tools) + size_of(request.messages)
+        estimate = tokens(request.system) + size_of(request.messages) + size_of_tools(request.tools)
         if estimate >= 1000 and usage.prompt:
             low, high = _FACTORS
             self.factor = min(high, max(low, usage.prompt / estimate))

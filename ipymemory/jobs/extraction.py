@@ -16,20 +16,19 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import Any
 
 from ipymemory import gates, lines, looked_through, sessions
-from ipymemory.config import Settings
+from ipymemory.config import Extraction, Settings
 from ipymemory.errors import HistoryError, IpymemoryError, MemoryRefused
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import cells, passages
 from ipymemory.extractive.remembering import MemoriesMaterial, drafts
 from ipymemory.history import History
 from ipymemory.looked_through import LookedThrough
-from ipymemory.memory_files import PERSONS, Draft, Memory, MemoryFolder, Proposal, opened
-from ipymemory.memory_files import proposals as waiting
+from ipymemory.memory_files import PERSONS, Draft, Proposal, opened
+from ipymemory.memory_files.offered import Offered
 from ipymemory.memory_files.values import fingerprint, normal, one_line
 from ipymemory.places import Project, SessionFolder
 from ipymemory.turns import Ask, Entry, Happening, Prose, Turn, new_id, utc_now
@@ -48,9 +47,6 @@ BURST_SECONDS = 0.1
 
 MOST_PROPOSED = 20
 """Proposals of this job that may wait: a notebook full of rules must not bury the others."""
-
-MOST_LEFT = 20
-"""Sessions, the newest, among which one is looked for whose end nobody looked through."""
 
 MOST_CODE = 500
 """Cells, the newest, whose code is compared with what is said of it."""
@@ -121,13 +117,12 @@ def gate(
         return gates.Gate(False, "every turn has been looked through")
     if busy:
         return gates.Gate(False, "a cell is running")
-    wanted = own.every_turns or 1
-    wait = REST_SECONDS if count >= wanted else own.rest_seconds
+    wait = _wait(own, count)
     if rest_seconds < wait:
         return gates.Gate(
             False,
-            f"{_turns(count)} since the last run, of {wanted}, and the kernel has been at rest "
-            f"for less than {wait:g} s",
+            f"{_turns(count)} since the last run, of {own.every_turns or 1}, and the kernel has "
+            f"been at rest for less than {wait:g} s",
         )
     return gates.Gate(True, f"{_turns(count)} since the last run and the kernel is at rest")
 
@@ -138,7 +133,11 @@ def wait_seconds(settings: Settings, fresh: Sequence[Entry]) -> float | None:
     count = eligible(fresh)
     if not own.enabled or not count:
         return None
-    return REST_SECONDS if count >= (own.every_turns or 1) else own.rest_seconds
+    return _wait(own, count)
+
+
+def _wait(own: Extraction, count: int) -> float:
+    return REST_SECONDS if count >= (own.every_turns or 1) else float(own.rest_seconds)
 
 
 def eligible(entries: Sequence[Entry]) -> int:
@@ -188,7 +187,7 @@ class _Run:
         self.through = sessions.read(context.folder).extracted_through
         self.memory = opened(context.project, context.settings)
         self.history = History(context.project.history, context.settings.memory.history_keep)
-        self.offered = _Offered(context.project, self.memory)
+        self.offered = Offered(context.project, self.memory, JOB)
         self.end = time.monotonic() + context.settings.extraction.minutes * 60
         self.saved: list[tuple[str, str, str]] = []
         self.proposed: list[str] = []
@@ -320,44 +319,6 @@ class _Run:
             self.saved.append((done.name, done.kind, draft.source.quote))
 
 
-class _Offered:
-    """What is kept or waits already, and what of a file's words was ever offered in the project.
-
-    A person may say again what was undone; a file that is opened again says nothing new.
-    """
-
-    def __init__(self, project: Project, memory: MemoryFolder) -> None:
-        self._path = project.folder / "offered.jsonl"
-        self._memory = memory
-        self.waiting = [each for each in waiting.waiting(project.proposals) if each.job == JOB]
-        told, _ = lines.read(self._path)
-        self._ever = {str(each.get("words")) for each in told}
-
-    def holds(self, draft: Draft, *, ever: bool) -> bool:
-        """Return whether the words of `draft` are known; `ever`: also from long ago."""
-        mark = fingerprint(draft.source.quote)
-        if ever and mark in self._ever:
-            return True
-        if any(
-            each.draft and fingerprint(each.draft.source.quote) == mark for each in self.waiting
-        ):
-            return True
-        # Anew each time: the memory before may have taken the place of one.
-        return any(
-            mark in (fingerprint(each.source.quote), fingerprint(each.description))
-            for each in self._memory.scan()
-            if each.current
-        )
-
-    def add(self, draft: Draft, done: Memory | Proposal) -> None:
-        """Note that `draft` was saved or proposed; raises `PlaceError`."""
-        mark = fingerprint(draft.source.quote)
-        lines.append(self._path, {"type": "offered", "time": utc_now(), "words": mark})
-        self._ever.add(mark)
-        if isinstance(done, Proposal):
-            self.waiting.append(done)
-
-
 def by_hand(entries: Sequence[Entry]) -> frozenset[str]:
     """Return the turns within which a memory was written or removed by a command (E7)."""
     found: set[str] = set()
@@ -376,30 +337,6 @@ def by_hand(entries: Sequence[Entry]) -> frozenset[str]:
 
 _TICK = timedelta(milliseconds=1)
 """Times on record are cut to the millisecond."""
-
-
-def left_behind(project: Project, own: SessionFolder) -> list[SessionFolder]:
-    """Return the sessions, of the newest, whose end was not looked through and nobody owns.
-
-    For the next session to do (behaviour E11). One that was never looked at at all, such as one
-    of an older version, is none: whose words they were is not known. Raises `IpymemoryError`.
-    """
-    found = []
-    now = datetime.now(UTC)
-    for record, folder in sessions.every(project)[:MOST_LEFT]:
-        if folder.id == own.id or not folder.opened.exists():
-            continue
-        read = (looked_through.read(folder) or LookedThrough()).read
-        if not sessions.owned(record, folder, now) and read < _size(folder.transcript):
-            found.append(folder)
-    return found
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _list(value: object) -> list[Any]:

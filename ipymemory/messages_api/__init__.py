@@ -5,6 +5,6 @@ into what goes over the line, `stream` what comes back into a reply, `failures` 
 goes wrong, and `engine` is the model. The SDK is imported with the first request, in the worker.
 """
 
-from ipymemory.messages_api.address import destination, is_anthropic, is_this_machine
+from ipymemory.messages_api.address import destination, has_key, is_anthropic, is_this_machine
 
-__all__ = ["destination", "is_anthropic", "is_this_machine"]
+__all__ = ["destination", "has_key", "is_anthropic", "is_this_machine"]

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 ANTHROPIC = "api.anthropic.com"
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+VARIABLES = (*KEYS, "ANTHROPIC_BASE_URL")
+"""What of an environment says where a request goes and who pays for it."""
+
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -28,6 +33,11 @@ def destination(environment: Mapping[str, str]) -> str:
         return ""
     host = f"[{host}]" if ":" in host else host
     return f"{host}:{port}" if port else host
+
+
+def has_key(environment: Mapping[str, str]) -> bool:
+    """Return whether there is a key or a token for a server."""
+    return any(map(environment.get, KEYS))
 
 
 def is_anthropic(host: str) -> bool:

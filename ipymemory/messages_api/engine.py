@@ -26,8 +26,6 @@ FIRST_WAIT = 0.5
 CONNECT_SECONDS = 10.0
 """To reach a server at all; one that is there answers within one, also from far away."""
 
-_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
-
 
 class Limits(Protocol):
     """The settings that the engine goes by; the class `Engine` of our settings."""
@@ -137,7 +135,7 @@ class AnthropicModel:
     async def _connected(self) -> Any:
         """Return the client, a new one where key or address changed meanwhile."""
         async with self._connecting:
-            made_of = tuple(self._environment.get(each, "").strip() for each in _VARIABLES)
+            made_of = tuple(self._environment.get(each, "").strip() for each in address.VARIABLES)
             if self._client is None or made_of != self._made_of:
                 await self.close()
                 # It takes a second or two; whoever waits for something else must not wait for it.
