@@ -21,7 +21,7 @@ from ipymemory.events import Bus
 from ipymemory.extractive.passages import Held
 from ipymemory.gates import Gate
 from ipymemory.jobs import extraction
-from ipymemory.jobs.extraction import Extracted
+from ipymemory.learning import Context, Extracted
 from ipymemory.places import Project, SessionFolder
 from ipymemory.ran import Ran
 from ipymemory.transcript import Transcript
@@ -173,7 +173,7 @@ class Extracting:
                 transcript = Transcript(folder.transcript)
                 transcript.follow()
                 path = _notebook(folder)
-                context = extraction.Context(
+                context = Context(
                     folder=folder,
                     project=self._project,
                     settings=settings,
@@ -188,12 +188,12 @@ class Extracting:
         except (IpymemoryError, OSError) as error:
             log.warning("what earlier sessions left was not looked through: %s", error)
 
-    def _context(self, settings: Settings) -> extraction.Context:
+    def _context(self, settings: Settings) -> Context:
         path = _notebook(self._folder)
         if self._text is None:
             self._text = NotebookText(path)
         cells = self._text.cells()
-        return extraction.Context(
+        return Context(
             folder=self._folder,
             project=self._project,
             settings=settings,

@@ -19,7 +19,7 @@ from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import SessionRecord
 
 if TYPE_CHECKING:
-    from ipymemory.jobs.extraction import Extracted
+    from ipymemory.learning import Extracted
     from ipymemory.memory_files import Memory, MemoryFolder
     from ipymemory.session import MemorySession
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from recorded import Clock, Recorded
 
-from ipymemory import greeting, looked_through, processes, sessions
+from ipymemory import greeting, learning, looked_through, processes, sessions
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
@@ -23,7 +23,7 @@ from ipymemory.errors import CommandError
 from ipymemory.events import Bus, Event
 from ipymemory.history import History
 from ipymemory.jobs import extraction
-from ipymemory.jobs.extraction import Extracted
+from ipymemory.learning import Extracted
 from ipymemory.memory_files import Memory, MemoryFolder, opened
 from ipymemory.memory_files import proposals as waiting
 from ipymemory.news import news
@@ -328,7 +328,7 @@ def test_what_the_saved_notebook_held_is_proposed_once_and_never_saved(
     assert work.proposed == ["Always use the mode for latency."]
     assert len(found.proposed) == 1
     (proposal,) = waiting.waiting(work.project.proposals)
-    assert proposal.job == extraction.JOB
+    assert proposal.job == learning.JOB
     table.call(work.place(), ["proposals", "--refuse", proposal.id])
     work.restart()
     work.cell("x = 2")
@@ -385,9 +385,9 @@ def turns(*began: float, milliseconds: float = 10.0) -> list[Turn]:
 
 @pytest.mark.spec("E4")
 def test_a_run_all_counts_once() -> None:
-    assert extraction.eligible(turns(0, 0.05, 0.09)) == 1
-    assert extraction.eligible(turns(0, 5, 10)) == 3
-    assert extraction.eligible([Happening("1", utc_now(), "loaded")]) == 0
+    assert learning.eligible(turns(0, 0.05, 0.09)) == 1
+    assert learning.eligible(turns(0, 5, 10)) == 3
+    assert learning.eligible([Happening("1", utc_now(), "loaded")]) == 0
 
 
 @pytest.mark.spec("E4")

@@ -26,7 +26,7 @@ FLOORS = {
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside memory_files recall consent messages_api prices",
-    2: "agent context cost notes_base notes_checks",
+    2: "agent context cost notes_base notes_checks learning",
     3: "jobs",
     4: "session worker engines",
     5: (

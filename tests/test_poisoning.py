@@ -19,7 +19,7 @@ from recorded import Recorded
 from ipymemory import sessions
 from ipymemory.config import Settings
 from ipymemory.history import History
-from ipymemory.jobs.extraction import JOB, MOST_PROPOSED
+from ipymemory.learning import JOB, MOST_PROPOSED
 from ipymemory.memory_files import opened
 from ipymemory.memory_files import proposals as waiting
 from ipymemory.session import MemorySession
