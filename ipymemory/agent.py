@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -89,9 +89,9 @@ async def run_agent(
     """Run `model` on `request` and return how it ended; what it wrote stays and can be undone.
 
     `tools` by name; a request that names tools of its own is sent as it is. With `one_answer` an
-    answer whose calls were all carried out is the last: asking whether there is more would cost
-    the whole prompt again. Raises nothing but `asyncio.CancelledError`, after the run is closed,
-    when its own task is cancelled.
+    answer that did something and whose calls were all carried out is the last: asking whether
+    there is more would cost the whole prompt again. Raises nothing but `asyncio.CancelledError`,
+    after the run is closed, when its own task is cancelled.
     """
     end = clock() + seconds
     state = _State(model, request, tools, policy, run, bus, end, one_answer, cancelled, clock)
@@ -160,11 +160,17 @@ class _State:
             if not reply.calls:
                 return
             results = tuple([await self.answer(call, n) for n, call in enumerate(reply.calls)])
-            if self.one_answer and not any(each.refused for each in results):
+            if self.one_answer and self.all_done(reply, results):
                 return
             said = Message("assistant", reply.text, reply.calls, blocks=reply.blocks)
             answers = Message("user", results=results)
             request = replace(request, messages=(*request.messages, said, answers))
+
+    def all_done(self, reply: Reply, results: Sequence[ToolResult]) -> bool:
+        """Return whether every call was carried out, and not only to look at something."""
+        tools = [self.tools.get(call.name) for call in reply.calls]
+        acts = any(tool is not None and not tool.spec.reads for tool in tools)
+        return acts and not any(each.refused for each in results)
 
     def check(self) -> None:
         """Raise `_Stop` when the run was cancelled or its time is up."""

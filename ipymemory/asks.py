@@ -5,6 +5,7 @@ A question brings up the memories that bear on it, each once in a session.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -77,7 +78,7 @@ class Asks:
             raise EngineError(f"{chosen.reason}\n\n{assistant.NO_MODEL}".strip())
         conversation = self._model.conversation(transcript, settings)
         model = self._model.model(job.JOB, conversation, settings)
-        fence = self._fence(settings)
+        fence = fence_of(self._project, self._notebook(), settings)
         remembering = self._remembering(question, transcript, settings, hear)
         over = False
 
@@ -135,19 +136,6 @@ class Asks:
         except IpymemoryError:
             return ""
 
-    def _fence(self, settings: Settings) -> Fence:
-        """Return the fence of a question: the work tree of the notebook, and the memories."""
-        place = memory_place(self._project, settings.memory.folder)
-        here, notebook = None, self._notebook()
-        try:
-            tree = gitfiles.work_tree(real_path(Path(notebook)).parent) if notebook else None
-            # A linked work tree has the main one's memory, and files of its own.
-            if tree is not None and tree.main == self._project.root:
-                here = tree.top
-        except IpymemoryError as error:
-            self._warn(error)
-        return Fence.of(self._project, place.folder, settings.privacy.files, here=here)
-
     def _recalled_for(self, question: str, settings: Settings) -> str:
         """Return memories that bear on the question, none that an earlier one was given."""
         try:
@@ -183,3 +171,18 @@ class Asks:
 
     def _warn(self, error: IpymemoryError) -> None:
         self._bus.emit(Event("warning", job.JOB, details={"text": str(error)}))
+
+
+def fence_of(project: Project, notebook: str, settings: Settings) -> Fence:
+    """Return the fence of what works for a notebook: its work tree, and the memories (E6).
+
+    Raises `PlaceError`.
+    """
+    place = memory_place(project, settings.memory.folder)
+    here = None
+    with contextlib.suppress(IpymemoryError):  # a notebook that cannot be found has no work tree
+        tree = gitfiles.work_tree(real_path(Path(notebook)).parent) if notebook else None
+        # A linked work tree has the main one's memory, and files of its own.
+        if tree is not None and tree.main == project.root:
+            here = tree.top
+    return Fence.of(project, place.folder, settings.privacy.files, here=here)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from ipymemory import looked_through, sessions
 from ipymemory.beside import NotebookText
@@ -28,6 +29,8 @@ from ipymemory.transcript import Transcript
 from ipymemory.turns import Ask, Entry, Turn
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 
 class Extracting:
@@ -90,7 +93,7 @@ class Extracting:
         return extraction.gate(
             settings,
             fresh=self._entries(),
-            rest_seconds=self._clock() - self._rest_since,
+            rest_seconds=self.rest_seconds,
             busy=self._transcript.busy,
         )
 
@@ -159,7 +162,7 @@ class Extracting:
         if transcript.busy:
             last = max(n for n, each in enumerate(entries) if isinstance(each, Turn))
             entries = entries[:last]
-        return extraction.extract(self._context(settings), entries, transcript.offset)
+        return extraction.extract(self.context(settings), entries, transcript.offset)
 
     def _look_back(self, settings: Settings) -> None:
         """Look through what earlier sessions left, once; of their turns alone (behaviour E11)."""
@@ -188,7 +191,18 @@ class Extracting:
         except (IpymemoryError, OSError) as error:
             log.warning("what earlier sessions left was not looked through: %s", error)
 
-    def _context(self, settings: Settings) -> Context:
+    @property
+    def rest_seconds(self) -> float:
+        """The seconds since something was new."""
+        return self._clock() - self._rest_since
+
+    async def alone(self, work: Callable[[], Result]) -> Result:
+        """Return what `work` comes to, in a thread; the built-in engine rests meanwhile."""
+        async with self._lock:
+            return await asyncio.to_thread(work)
+
+    def context(self, settings: Settings) -> Context:
+        """Return what a run works with; reads the notebook as it is saved now."""
         path = _notebook(self._folder)
         if self._text is None:
             self._text = NotebookText(path)

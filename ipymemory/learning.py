@@ -94,6 +94,18 @@ class Extracted:
         }
 
 
+def told(outcomes: Sequence[Extracted]) -> dict[str, Any]:
+    """Return what came of runs for one look, as JSON values: the first, and beside it a model's.
+
+    Raises `IpymemoryError` where the first failed.
+    """
+    first = outcomes[0]
+    if first.status != "done":
+        raise IpymemoryError(f"The turns were not looked through: {first.error or first.status}")
+    by_model = outcomes[1].as_dict() if len(outcomes) > 1 else None
+    return {**first.as_dict(), "by_model": by_model}
+
+
 class Said:
     """What was said since a cursor, told once: a cell that is only run again says nothing new."""
 

@@ -2,8 +2,9 @@
 
 ``opened.json`` holds, for each kernel, what the saved notebook held when that kernel began: the
 words of the file, against which a person's are told (behaviour E13). ``extraction.json`` holds
-what was looked at, so that a cell that is run again teaches nothing again. ``untold.json`` holds
-what was learned and not told yet (behaviour E9).
+what was looked at, so that a cell that is run again teaches nothing again; ``shown.json`` holds the
+same of a model, which looks less often. ``untold.json`` holds what was learned and not told yet
+(behaviour E9).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ipymemory import sessions
 from ipymemory.errors import NotebookError
@@ -75,13 +77,8 @@ def read(folder: SessionFolder) -> LookedThrough | None:
     value = read_json(folder.extraction)
     if value is None:
         return None
-    looked_at, size = value.get("looked_at"), value.get("read")
-    return LookedThrough(
-        {str(key): str(each) for key, each in looked_at.items()}
-        if isinstance(looked_at, dict)
-        else {},
-        size if isinstance(size, int) else 0,
-    )
+    size = value.get("read")
+    return LookedThrough(_looked_at(value), size if isinstance(size, int) else 0)
 
 
 def write(folder: SessionFolder, found: LookedThrough) -> None:
@@ -94,6 +91,26 @@ def write(folder: SessionFolder, found: LookedThrough) -> None:
             "read": found.read,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What ``shown.json`` holds: as `LookedThrough`, and `through`, the last entry."""
+
+    looked_at: Mapping[str, str] = field(default_factory=dict)
+    through: str = ""
+
+
+def shown(folder: SessionFolder) -> Shown:
+    """Return what a model was shown, as far as is known; raises `FormatError`, `PlaceError`."""
+    value = read_json(folder.shown) or {}
+    return Shown(_looked_at(value), str(value.get("through") or ""))
+
+
+def show(folder: SessionFolder, found: Shown) -> None:
+    """Put `found` on record; raises `PlaceError`."""
+    looked_at = dict(list(found.looked_at.items())[-MOST:])
+    write_json(folder.shown, {"version": VERSION, "looked_at": looked_at, "through": found.through})
 
 
 def untold(folder: SessionFolder) -> list[dict[str, str]]:
@@ -130,6 +147,11 @@ def left_behind(project: Project, own: SessionFolder) -> list[SessionFolder]:
         if not sessions.owned(record, folder, now) and looked < _size(folder.transcript):
             found.append(folder)
     return found
+
+
+def _looked_at(value: Mapping[str, Any]) -> dict[str, str]:
+    told = value.get("looked_at")
+    return {str(key): str(each) for key, each in told.items()} if isinstance(told, dict) else {}
 
 
 def _size(path: Path) -> int:

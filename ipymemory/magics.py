@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 
 PREFIX = "%memory "
 
-_ASK = re.compile(r"([ \t]*)%ask[ \t]+(\S|\S.*[^\s\\])[ \t]*(\n?)")
-"""A line that asks; one that ends in a backslash goes on in the next."""
+_ASK = re.compile(
+    r"([ \t]*)%(ask|memory(?=[ \t]+(?:recall|remember)[ \t]+\S))"
+    r"[ \t]+(\S|\S.*[^\s\\])[ \t]*(\n?)"
+)
+"""A line in which somebody asks or tells in words of their own; a backslash at its end goes on."""
 
 
 def show(shell: Any, page: Page) -> None:
@@ -90,20 +93,20 @@ without_private.has_side_effects = True  # type: ignore[attr-defined]
 
 
 def with_questions(lines: list[str]) -> list[str]:
-    """Return `lines` with each ``%ask TEXT`` as the call that it stands for.
+    """Return `lines` with each ``%ask TEXT`` and the like as the call that it stands for.
 
     IPython takes a line that ends in a question mark for a search for help, and most questions
     do; an apostrophe it takes for the begin of a string. Pure and idempotent; ``%ask?`` stays,
     and so does what stands within a string of several lines.
     """
-    if not any("%ask" in each for each in lines):
+    if not any("%ask" in each or "%memory" in each for each in lines):
         return lines
     found, above = [], ""
     for line in lines:
         asked = _ASK.fullmatch(line)
         if asked is not None and above.count('"""') % 2 == above.count("'''") % 2 == 0:
-            call = f"get_ipython().run_line_magic('ask', {asked[2]!r})"
-            found.append(f"{asked[1]}{call}{asked[3]}")
+            call = f"get_ipython().run_line_magic({asked[2]!r}, {asked[3]!r})"
+            found.append(f"{asked[1]}{call}{asked[4]}")
         else:
             found.append(line)
         above += line

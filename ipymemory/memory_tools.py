@@ -62,11 +62,11 @@ class Remembering:
     def tools(self) -> dict[str, Tool]:
         """Return the tools by name; the same in every mode, as every request names them."""
         done = (self.remember, self.replace, self.forget)
-        return {spec.name: _Tool(spec, do) for spec, do in zip(SPECS, done, strict=True)}
+        return {spec.name: MemoryTool(spec, do) for spec, do in zip(SPECS, done, strict=True)}
 
     def policy(self, others: Policy) -> Policy:
         """Return the policy that allows these tools to look at a call, and asks `others` else."""
-        return _Ours(others)
+        return JudgeThemselves(others, NAMES)
 
     def remember(self, given: Mapping[str, str], run: Run) -> str:
         """Keep a fact; returns a sentence for the model. Raises `IpymemoryError`."""
@@ -171,7 +171,7 @@ def _why(memory: MemoryFolder) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
+class MemoryTool:
     """One of the tools: what it is called with are texts, all of them needed, and no more."""
 
     spec: ToolSpec
@@ -197,14 +197,15 @@ class _Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ours:
-    """Lets the tools of this room judge their calls themselves; other calls are others'."""
+class JudgeThemselves:
+    """Lets the tools of these names judge their calls themselves; other calls are others'."""
 
     others: Policy
+    names: tuple[str, ...]
 
     def check(self, call: ToolCall) -> Allow | Deny:
         """Return the answer."""
-        if call.name not in NAMES:
+        if call.name not in self.names:
             return self.others.check(call)
         # What a model sends need not be what its type says.
         given: object = call.input
@@ -233,23 +234,18 @@ def _spec(name: str, description: str, *inputs: str) -> ToolSpec:
 
 
 _WORDS = (
-    "Give fact as whole sentences of the person's question, word for word: other words wait for "
-    "their yes."
+    "Give fact as whole sentences of the person's, word for word: other words wait for their yes. "
+    "While a question is answered, only when the person asks for that in it."
 )
 _REMEMBER = _spec(
     "Remember",
-    "Keep a memory for the notebooks to come. Only when the person asks for that in their "
-    f"question. {_WORDS} kind: user is about the person, feedback how they want things done, "
-    "project what goes on here, reference where things lie.",
+    f"Keep a memory for the notebooks to come. {_WORDS} kind: user is about the person, feedback "
+    "how they want things done, project what goes on here, reference where things lie.",
     "fact",
     "kind",
 )
 _REPLACE = _spec(
-    "Replace",
-    "Put a fact in the place of the memory called name. Only when the person asks for that, or "
-    f"corrects it, in their question. {_WORDS}",
-    "name",
-    "fact",
+    "Replace", f"Put a fact in the place of the memory called name. {_WORDS}", "name", "fact"
 )
 _FORGET = _spec(
     "Forget",

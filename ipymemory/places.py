@@ -147,6 +147,11 @@ class SessionFolder:
         return self.path / "extraction.json"
 
     @property
+    def shown(self) -> Path:
+        """What a model that looks for memories was shown."""
+        return self.path / "shown.json"
+
+    @property
     def untold(self) -> Path:
         """What was learned and not told yet."""
         return self.path / "untold.json"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipymemory import markdown, places, sessions
 from ipymemory.config import Settings
@@ -19,7 +19,6 @@ from ipymemory.places import Project, SessionFolder
 from ipymemory.sessions import SessionRecord
 
 if TYPE_CHECKING:
-    from ipymemory.learning import Extracted
     from ipymemory.memory_files import Memory, MemoryFolder
     from ipymemory.session import MemorySession
 
@@ -83,19 +82,23 @@ def update_notes(folder: SessionFolder, project: Project, settings: Settings) ->
         raise IpymemoryError(f"The notes were not updated: {outcome.error or outcome.status}")
 
 
-def extract(folder: SessionFolder, project: Project, settings: Settings) -> Extracted:
+def extract(folder: SessionFolder, project: Project, settings: Settings) -> dict[str, Any]:
     """Look through a session for memories, gates or not, in this process; return what came of it.
+
+    As `learning.told` gives it.
 
     Raises `CommandError` where a kernel that lives does it itself, `IpymemoryError` when it fails.
     """
-    found = _worked(
-        (folder, project, settings),
-        "A running kernel looks through this session itself. Type %memory extract in its notebook.",
-        lambda session: session.extracting.extract(settings),
+    from ipymemory.learning import told  # late: the kernel needs none of it
+
+    return told(
+        _worked(
+            (folder, project, settings),
+            "A running kernel looks through this session itself. Type %memory extract in its "
+            "notebook.",
+            lambda session: session.extract(),
+        )
     )
-    if found.status != "done":
-        raise IpymemoryError(f"The turns were not looked through: {found.error or found.status}")
-    return found
 
 
 def _worked(

@@ -29,6 +29,8 @@ from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
 from ipymemory.history import History
 from ipymemory.jobs import session_notes
+from ipymemory.learning import Extracted
+from ipymemory.model_extraction import ModelExtraction
 from ipymemory.model_notes import ModelNotes
 from ipymemory.models import Model
 from ipymemory.places import Project, SessionFolder
@@ -68,6 +70,9 @@ class MemorySession:
         self.extracting = Extracting(
             folder, project, self.bus, self.transcript, lambda: self.cancelled, clock
         )
+        self.model_extraction = ModelExtraction(
+            folder, project, self.transcript, self.extracting, self.session_model, clock
+        )
         self._asks = Asks(folder, project, self.bus, self._history, self.session_model)
         self._clock = clock
         self._changed: dict[str, None] = {}
@@ -103,7 +108,8 @@ class MemorySession:
     @property
     def running(self) -> bool:
         """Whether a run is in flight or waits for one."""
-        return self._lock.locked() or self._next is not None or self.extracting.running
+        learning = self.extracting.running or self.model_extraction.running
+        return self._lock.locked() or self._next is not None or learning
 
     def gate(self) -> Gate:
         """Return whether an update of the notes may start now, and why."""
@@ -126,7 +132,11 @@ class MemorySession:
 
     def due(self) -> float | None:
         """Return the seconds until something may run, None while nothing is waited for."""
-        dues = (self._notes_due(), self.extracting.due(self.settings))
+        dues = (
+            self._notes_due(),
+            self.extracting.due(self.settings),
+            self.model_extraction.due(self.settings),
+        )
         return min((each for each in dues if each is not None), default=None)
 
     def _notes_due(self) -> float | None:
@@ -149,9 +159,22 @@ class MemorySession:
             self.observe()
         # It takes milliseconds; a model may take minutes.
         await self.extracting.run_due(self.settings)
+        notes = None
         if self.gate().open:
-            return await self.update_notes()
-        return await self.update_notes(by_model=True) if self.model_gate().open else None
+            notes = await self.update_notes()
+        elif self.model_gate().open:
+            notes = await self.update_notes(by_model=True)
+        if self.model_extraction.gate(self.settings).open:
+            await self.model_extraction.look(self.settings)
+        return notes
+
+    async def extract(self) -> list[Extracted]:
+        """Look for memories now, also with a model where one may work; return each outcome."""
+        self.observe()
+        found = [await self.extracting.extract(self.settings)]
+        if self.session_model.chosen(self.settings).name == "anthropic":
+            found.append(await self.model_extraction.look(self.settings))
+        return found
 
     async def update_notes(self, *, force: bool = False, by_model: bool = False) -> Outcome:
         """Bring the notes up to date, after an update in flight; `force` also when they are.
@@ -220,6 +243,7 @@ class MemorySession:
                 "notes": self.gate().reason,
                 "notes by a model": self.model_gate().reason,
                 "extraction": self.extracting.gate(self.settings).reason,
+                "extraction by a model": self.model_extraction.gate(self.settings).reason,
             },
             "running": self.running,
             "waiting": len(self._changed),
@@ -230,6 +254,7 @@ class MemorySession:
                 "notes": self._ran.as_dict(),
                 "notes by a model": self._model_notes.ran.as_dict(),
                 "extraction": self.extracting.ran.as_dict(),
+                "extraction by a model": self.model_extraction.ran.as_dict(),
             },
         }
 

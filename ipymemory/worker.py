@@ -30,6 +30,7 @@ from ipymemory import processes
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
+from ipymemory.learning import told
 from ipymemory.pieces import Pieces
 from ipymemory.pipes import End, Outlet, Splitter, decode
 from ipymemory.places import Project, SessionFolder
@@ -323,13 +324,7 @@ class Worker:
                 )
             return outcome.as_dict()
         if name == "extract":
-            session.observe()
-            found = await session.extracting.extract(session.settings)
-            if found.status != "done":
-                raise IpymemoryError(
-                    f"The turns were not looked through: {found.error or found.status}"
-                )
-            return found.as_dict()
+            return told(await session.extract())
         raise IpymemoryError(f"The worker knows no question called {name!r}.")
 
     async def _drain(self) -> None:

@@ -79,6 +79,13 @@ def test_a_question_fits_whole_into_a_message_or_not_at_all(letter: str) -> None
     [
         ("%ask why?\n", "get_ipython().run_line_magic('ask', 'why?')\n"),
         ("  %ask  it's {x}? ", "  get_ipython().run_line_magic('ask', \"it's {x}?\")"),
+        (
+            "%memory recall which month?",
+            "get_ipython().run_line_magic('memory', 'recall which month?')",
+        ),
+        ("%memory recall?", "%memory recall?"),
+        ("%memory?", "%memory?"),
+        ("%memory status", "%memory status"),
         ("%ask x", "get_ipython().run_line_magic('ask', 'x')"),
         ("%ask?", "%ask?"),
         ("%ask", "%ask"),

@@ -70,6 +70,8 @@ PARTS = {
     "model_notes": "session",
     "ran": "session",
     "extracting": "session",
+    "model_extraction": "session",
+    "learning_tools": "learning",
     "looked_through": "sessions",
     "streamed": "asking",
     "stopping": "asking",

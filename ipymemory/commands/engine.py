@@ -47,8 +47,9 @@ def _told(place: Place, found: Chosen, everywhere: bool) -> str:
         return f"{told} {found.reason}".strip()
     told = (
         f"Engine **anthropic** {where}: a question (%%ask), and by itself the notes of a longer "
-        "session, send this notebook's cells, masked, and a question also what files of the "
-        f"project the model looks at for it, to {engines.where(found.host)}, for "
+        "session and the look for memories, send this notebook's cells and text and the index of "
+        "its memories, masked, and what files of the project the model looks at for it, to "
+        f"{engines.where(found.host)}, for "
         f"{place.settings.engine.model}. {place.prefix}preview shows the cells, the answer each "
         f"look, {place.prefix}cost what it came to; {place.prefix}engine extractive ends this."
     )

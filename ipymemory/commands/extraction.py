@@ -31,21 +31,29 @@ def _extract(place: Place, arguments: Arguments) -> Page:
             return Page("There is no session of this project yet, so there is nothing new.", {})
         from ipymemory.project import extract
 
-        found = extract(folder, place.project, place.settings).as_dict()
+        found = extract(folder, place.project, place.settings)
     told: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
     return Page("\n".join(_lines(told, place.prefix)), told)
 
 
 def _lines(found: Mapping[str, Any], prefix: str) -> list[str]:
-    """Return what came of a run; every sentence in it is somebody's text, made harmless."""
-    saved, proposed, refused = (found.get(key) or [] for key in ("saved", "proposed", "refused"))
+    """Return what came of a look; every sentence in it is somebody's text, made harmless."""
+    runs = [found] + ([found["by_model"]] if found.get("by_model") else [])
+    saved, proposed, refused = (
+        [each for run in runs for each in run.get(key) or []]
+        for key in ("saved", "proposed", "refused")
+    )
     lines: list[str] = []
     if saved:
         lines.append(f"{counted(len(saved), 'memory', 'memories')} saved:")
         lines += ["", *(f"- **{one(each['name'])}** ({one(each['type'])}): {one(each['words'])}"
                         for each in saved)]  # fmt: skip
-        if found.get("wrote"):
-            lines += ["", f"`{prefix}undo {str(found.get('run'))[:SHORT]}` takes it back."]
+        back = [f"`{prefix}undo {str(each['run'])[:SHORT]}`" for each in runs if each.get("wrote")]
+        if back:
+            lines += [
+                "",
+                f"{' and '.join(back)} {'takes it' if len(back) == 1 else 'take it'} back.",
+            ]
     if proposed:
         lines += [""] if lines else []
         lines.append(f"{counted(len(proposed), 'proposal')} to look at with `{prefix}proposals`:")
@@ -53,7 +61,13 @@ def _lines(found: Mapping[str, Any], prefix: str) -> list[str]:
     if refused:
         lines += [""] if lines else []
         lines += ["Not kept:", "", *(f"- {one(each)}" for each in refused)]
-    return lines or ["Nothing new to remember was said since the last look."]
+    lines = lines or ["Nothing new to remember was said since the last look."]
+    if (last := runs[-1]).get("status") != "done":
+        lines += [
+            "",
+            f"The model was no help this time: {one(last.get('error') or last['status'])}",
+        ]
+    return lines
 
 
 EXTRACT = Command(
@@ -63,6 +77,7 @@ EXTRACT = Command(
     (JSON,),
     details=(
         "It looks at markdown cells, comments and questions, never at outputs. Only what was typed "
-        "in this session is saved; what came with the file is proposed."
+        "in this session is saved; what came with the file is proposed. A model, where one may "
+        "work, chooses too, and keeps your words."
     ),
 )

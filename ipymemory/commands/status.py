@@ -139,8 +139,8 @@ def _services(folder: SessionFolder | None) -> dict[str, dict[str, str]]:
         if each.get("type") != "run":
             continue
         name = {"session_notes": "notes"}.get(str(each.get("job")), str(each.get("job")))
-        if name == "notes" and each.get("engine") == "anthropic":
-            name = "notes by a model"
+        if name in ("notes", "extraction") and each.get("engine") == "anthropic":
+            name += " by a model"
         service = services.setdefault(name, {"success": "", "failed": "", "error": ""})
         when = _when(str(each.get("time", "")))
         if each.get("status") == "done":

@@ -91,11 +91,13 @@ def doubt(sentence: str) -> str:
 
 
 def passing(text: str) -> str:
-    """Return why what a person said holds for the moment alone, or is no statement, or nothing.
+    """Return why what a person said is not to be kept, whoever thinks that it is, or nothing.
 
-    For a quote that somebody else took for a rule: no length is asked of it.
+    For a sentence that somebody else chose: no length is asked of it, and it may be a quotation.
     """
-    for pattern, why in _REASONS[:3]:
+    if _MASKED.search(text):
+        return "something in it was masked"
+    for pattern, why in _REASONS[:-1]:
         if pattern.search(text[: 4 * LONGEST]):
             return why
     return ""

@@ -10,7 +10,8 @@ takes the place of what was said before.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from ipymemory.extractive import dates, doubts, other_tongues
 from ipymemory.extractive.forms import (
@@ -74,6 +75,25 @@ def draft_of(passage: Passage, material: MemoriesMaterial) -> Draft | None:
             return None
         return _draft(form.kind, passage, material, form.subject(match))
     return _link(passage, material)
+
+
+def quoted(
+    kind: str, said: Sequence[Passage], material: MemoriesMaterial, subject: str = ""
+) -> Draft:
+    """Return the memory of `kind` that sentences make which somebody chose, at least one.
+
+    A deadline among a project's gets its day in numbers; one that names no single day stays as it
+    was said, beside the day on which that was.
+    """
+    first = said[0]
+    files = tuple(dict.fromkeys(each for one in said for each in one.files))
+    typed = all(each.typed for each in said)
+    text = " ".join(each.text for each in said)
+    whole = replace(first, text=text, files=files, typed=typed)
+    draft = _deadline(whole, material) if kind == "project" else None
+    draft = draft or _draft(kind, whole, material, subject)
+    turns = tuple(dict.fromkeys(each.id for each in said))
+    return replace(draft, source=replace(draft.source, turns=turns))
 
 
 def _draft(
