@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipymemory.config import Settings
@@ -75,6 +75,10 @@ class Client:
     def events(self) -> tuple[dict[str, Any], ...]:
         """The newest events of jobs, as `Event.as_dict` gives them, the newest last."""
         return tuple(self._sender.listener.events)
+
+    def hear(self, handler: Callable[[dict[str, Any]], None]) -> None:
+        """Have `handler` called with each event as it comes, on a thread that only listens."""
+        self._sender.listener.on_event = handler
 
     @property
     def garbage(self) -> int:

@@ -123,6 +123,7 @@ def markdown(id: str, value: Mapping[str, Any]) -> Prose:
         cell_id=_text(value, "cell_id") or None,
         origin=_origin(value, "file"),
         position=_number(value, "position"),
+        kernel=_number(value, "kernel"),
     )
 
 

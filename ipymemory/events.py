@@ -20,7 +20,9 @@ class Event:
 
     Kinds and their details: ``started`` (engine, reason), ``call`` (tool, path), ``refused``
     (tool, reason), ``wrote`` (path), ``finished`` and ``failed`` (the run's outcome), ``saved``
-    (what was learned), ``warning`` (text), ``gate`` (open, reason).
+    (what was learned), ``warning`` (text), ``gate`` (open, reason),
+    ``document`` (cell_id, base, source: new text for a markdown cell, made from its text as it is
+    on record).
     """
 
     kind: str

@@ -21,6 +21,7 @@ from ipymemory.config import CLASSES, Settings
 from ipymemory.config_reading import unread
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import IpymemoryError
+from ipymemory.frontend import Frontend
 from ipymemory.host import config_files, flags
 from ipymemory.identity import identity, working_folder
 from ipymemory.live import LiveSession
@@ -87,6 +88,8 @@ class Extension:
         self.live = LiveSession(
             shell, self.settings, self.project, lambda: identity(shell), self.watch
         )
+        self.frontend = Frontend(shell, self.live)
+        self.live.on_event = self.frontend.heard
         self.magics: MemoryMagics | None = None
 
     def greeting(self) -> str:
@@ -104,6 +107,7 @@ class Extension:
         shell.configurables.extend(self.settings.objects)
         shell.input_transformers_cleanup.extend(_TRANSFORMERS)
         self.live.open()
+        self.frontend.install()
         atexit.register(self.live.at_exit)
         setattr(shell, ATTRIBUTE, self)
 
@@ -111,6 +115,7 @@ class Extension:
         """Take everything out again."""
         shell = self.shell
         atexit.unregister(self.live.at_exit)
+        self.frontend.remove()
         self.live.close()
         for each in _TRANSFORMERS:
             if each in shell.input_transformers_cleanup:

@@ -19,11 +19,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ipymemory import lines, looked_through
+from ipymemory.beside import as_told, is_newer, newest
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import passages
 from ipymemory.history import History, Run
+from ipymemory.markdown import is_magic_doc
 from ipymemory.memory_files import PERSONS, Draft, Memory, MemoryFolder, Proposal, opened
 from ipymemory.memory_files.offered import Offered
 from ipymemory.memory_files.values import fingerprint, one_line
@@ -123,16 +125,41 @@ class Said:
         context = self._context
         undone = history.undone_turns(JOB, context.folder.id)
         left_out = undone | by_hand(self._entries) | _by_assistant(history, context.folder.id)
+        told = newest(self._entries)
         for entry in self._entries:
-            if entry.id > self._after and entry.id not in left_out and self._is_new(entry):
+            if entry.id <= self._after or entry.id in left_out:
+                continue
+            if isinstance(entry, Prose):
+                yield from self._told_by_page(entry, told, undone)
+            elif self._is_new(entry):
                 kernel = entry.kernel if isinstance(entry, Turn | Ask) else context.generation
                 yield from passages.of_entries((entry,), context.held(kernel))
         for entry in context.cells:
             if not isinstance(entry, Prose) or passages.markdown_id(entry) in undone:
                 continue
+            page = as_told(entry, told)
+            if (page is not None and is_newer(page, context.saved)) or is_magic_doc(entry.source):
+                continue
             if self._is_new(entry):
                 text = replace(entry, time=context.saved)
                 yield from passages.of_entries((text,), context.held(context.generation))
+
+    def _told_by_page(
+        self, entry: Prose, told: Mapping[str, Prose], undone: frozenset[str]
+    ) -> Iterator[passages.Passage]:
+        """Yield what a markdown cell says that the page told, of its last state alone.
+
+        What came with the file by the page's word is the file's, whatever is known of that. A
+        living document is written by an engine, and nobody's words.
+        """
+        if told.get(entry.cell_id or "", entry) is not entry or is_magic_doc(entry.source):
+            return
+        if not entry.source or passages.markdown_id(entry) in undone or not self._is_new(entry):
+            return
+        came = entry.origin == "file"
+        kernel = entry.kernel or self._context.generation
+        held = passages.Held(None) if came else self._context.held(kernel)
+        yield from passages.of_entries((entry,), held)
 
     def _is_new(self, entry: Entry) -> bool:
         """Return whether a cell or text says something else than before, and note what it says.

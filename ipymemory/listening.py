@@ -50,6 +50,8 @@ class Listener:
         """The newest events of jobs, as `Event.as_dict` gives them."""
         self.garbage = 0
         """Lines that were no message."""
+        self.on_event: Callable[[dict[str, Any]], None] | None = None
+        """Called with each event on the thread that listens; must neither wait nor raise."""
         self._waiting = waiting
         self._on_heard = on_heard
 
@@ -75,7 +77,10 @@ class Listener:
             event = message.get("event")
             if not isinstance(event, dict) or not isinstance(event.get("details"), dict):
                 return False
-            self.events.append({"kind": "", "job": "", **event})
+            told = {"kind": "", "job": "", **event}
+            self.events.append(told)
+            if self.on_event is not None:
+                self.on_event(told)
             return True
         if kind in ("reply", "piece"):
             number = message.get("id")

@@ -17,24 +17,28 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ipymemory import processes, sessions
+from ipymemory import consent, processes, sessions
 from ipymemory.client import MOST_ASKED, Client, fits
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import CommandError, IpymemoryError, WorkerError
+from ipymemory.page_text import PageText
 from ipymemory.places import Project, SessionFolder
 from ipymemory.problems import Problems
 from ipymemory.recorder import Recorder
 from ipymemory.redaction import Masker
 from ipymemory.sessions import Identity
 from ipymemory.streaming import Stream
-from ipymemory.transcript import TranscriptWriter
+from ipymemory.transcript import Transcript, TranscriptWriter
 from ipymemory.turns import new_id, utc_now
 
 if TYPE_CHECKING:
     from ipymemory.asking import Asked
 
 log = logging.getLogger(__name__)
+
+MOST_NOTES = 256 * 1024
+"""Bytes of the notes that a page is shown: several times as many as they ever have."""
 
 CLOSE_SECONDS = 1.0
 """What closing may take: a kernel that shuts down is killed after 2.5 s."""
@@ -65,6 +69,12 @@ class LiveSession:
         self.greeted: Sequence[str] = ()
         """The runs of which the line of loading told, which writes nothing."""
         self._told: set[str] = set()
+        self.page = PageText(
+            self._masker, lambda: settings.capture.source_bytes, lambda: self._notify("text")
+        )
+        """The markdown cells that the page tells of."""
+        self.on_event: Callable[[Mapping[str, Any]], None] | None = None
+        """Told of each event of a job, on a thread of the worker's client."""
         self._recorder = self._new_recorder()
 
     def open(self) -> None:
@@ -125,6 +135,26 @@ class LiveSession:
             if self._client.last_error:
                 said.append(f"The worker: {self._client.last_error}.")
         return tuple(said)
+
+    def notes_text(self) -> str:
+        """Return the session's notes as they stand now, nothing where there are none."""
+        try:
+            notes = self.folder.notes.read_bytes() if self.folder is not None else b""
+        except OSError:
+            return ""
+        return notes[:MOST_NOTES].decode("utf-8", "replace")
+
+    def state(self) -> dict[str, Any]:
+        """Return what a panel says of the session, as JSON values."""
+        return {
+            "project": self.project.root.name,
+            "engine": consent.chosen(self.project) or "extractive",
+            "recording": not self.paused and not self.reason,
+            "begun": self.folder is not None,
+            "paused": self.paused,
+            "reason": self.reason,
+            "worker": self.worker,
+        }
 
     def news(self, shown: str = "") -> str:
         """Return a sentence about what was learned and not told yet, or nothing; it is told then.
@@ -272,8 +302,12 @@ class LiveSession:
         self._writer = TranscriptWriter(claim.folder, claim.record.id)
         self._recorder.generation = claim.generation
         self._client = Client(claim.folder, self.project, self.settings)
+        if self.on_event is not None:
+            self._client.hear(self.on_event)
         self._tell(self.greeted)
         self.happened("restarted" if claim.continued else "loaded", kernel=claim.generation)
+        before = Transcript(claim.folder.transcript) if claim.continued else None
+        self.page.begun(self._writer, claim.generation, before)
         return self._writer
 
     def _notify(self, what: str) -> None:
@@ -288,6 +322,7 @@ class LiveSession:
             self._client.configure(self.settings)
 
     def _end(self, *, drain: bool = True) -> None:
+        self.page.ended()
         client, writer = self._client, self._writer
         self._client = self._writer = self.folder = self._problems.file = None
         if client is not None:

@@ -20,6 +20,7 @@ _FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)", re.DOTALL)
 # Begins with the line feed before the line, which a search finds much faster than a line's start.
 _CANDIDATE = re.compile(r"\n {0,3}(?:#[ \t]|`{3}|~{3})")
 _ITALIC = re.compile(r"(?P<mark>[_*])(?![\s_*]).*(?<![\s_*])(?P=mark)[ \t\r]*")
+_MAGIC_DOC = re.compile(r"(?:[ \t\r]*\n)* {0,3}#{1,6}[ \t]*MAGIC[ \t]*DOC[ \t]*:", re.IGNORECASE)
 _CUT = "_(cut here: {} more lines)_"
 
 
@@ -49,6 +50,11 @@ def preamble(text: str) -> str:
     for start, _ in _spans(text):
         return text[:start]
     return text
+
+
+def is_magic_doc(text: str) -> bool:
+    """Return whether `text` is a living document: it begins with such a heading (behaviour M1)."""
+    return _MAGIC_DOC.match(text) is not None
 
 
 def join(preamble: str, sections: Iterable[Section]) -> str:

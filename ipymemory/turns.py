@@ -85,7 +85,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A markdown cell, as it stood when it was seen. `position` is its place among the cells."""
+    """A markdown cell, as it stood when it was seen. `position` is its place among the cells.
+
+    One that the page told has the generation of its `kernel`, and no text once it is gone.
+    """
 
     id: str
     time: str
@@ -93,6 +96,7 @@ class Prose:
     cell_id: str | None = None
     origin: Origin = "file"
     position: int | None = None
+    kernel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,29 @@ def test_a_text_stands_where_it_stands_in_the_notebook(
     assert shown(with_text(entries, cells)) == expected
 
 
+def told(source: str, id: str, time: str = "2026-12-02T10:00:00.000Z") -> Prose:
+    return Prose(f"told {source}", time, source, cell_id=id, origin="typed", kernel=1)
+
+
+def test_a_text_that_the_page_told_too_is_there_once_and_as_it_is_now() -> None:
+    saved = "2026-12-02T09:00:00+00:00"
+    cells = [Prose("1", saved, "old", "i"), ran("a"), Prose("2", saved, "kept", "j"), ran("b")]
+    entries = [told("half", "i"), told("now", "i"), ran("a"), ran("b"), told("only here", "k")]
+    assert shown(with_text(entries, cells)) == ["now", "a", "kept", "b", "only here"]
+    # removed on the page since it was saved
+    assert shown(with_text([*entries, told("", "j"), told("", "k")], cells)) == ["now", "a", "b"]
+    # saved later, by something else
+    late = [Prose("1", "2026-12-02T11:00:00+00:00", "newest", "i"), *cells[1:]]
+    assert shown(with_text(entries, late)) == ["newest", "a", "kept", "b", "only here"]
+    # an older file, whose cells have no ids
+    assert shown(with_text([told("same", "x1"), ran("a")], [text("same"), ran("a")])) == [
+        "same",
+        "a",
+    ]
+    # nobody knows when it was saved
+    assert shown(with_text([told("page", "i")], [Prose("1", "", "file", "i")])) == ["page"]
+
+
 def save(path: Path, *texts: str) -> None:
     cells = [{"cell_type": "markdown", "metadata": {}, "source": each} for each in texts]
     content: dict[str, Any] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}

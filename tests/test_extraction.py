@@ -274,6 +274,54 @@ def test_a_secret_is_never_kept_and_a_private_cell_is_not_compared(work: Work) -
     assert "heron" not in kept and "hunter2" not in kept
 
 
+CENTS = "We agreed that all amounts are in cents."
+
+
+@pytest.mark.spec("E13")
+def test_what_the_page_tells_counts_once_and_as_a_persons_only_if_it_did_not_come_with_the_file(
+    home: Path, tmp_path: Path
+) -> None:
+    theirs = "Always use the mean for the level."
+    came = "We decided that the gauge is read at noon."
+    work = Work(home, tmp_path / "work", markdown(theirs))
+    # half a sentence is what was typed first, and is no more
+    work.page("a", "We agreed that all amounts")
+    work.page("a", CENTS)
+    work.page("b", theirs)
+    work.page("c", came, origin="file")
+    work.page("d", "# MAGIC DOC: Rates\n\nWe decided to use the rate of noon.")
+    work.cell("1")
+    work.extract()
+    assert work.said == [CENTS]
+    assert len(work.proposed) == 2
+    # the same text saved into the file is no other
+    both = [{**cell, "id": id} for cell, id in zip(markdown(CENTS, theirs), "ab", strict=True)]
+    work.save(*both)
+    work.cell("2")
+    outcome = work.extract()
+    assert (outcome.saved, outcome.proposed, outcome.refused) == ((), (), ())
+    known = looked_through.read(work.folder)
+    assert known is not None and set(known.looked_at) == {"a", "b", "c"}
+
+
+def test_of_a_text_in_page_and_file_the_newer_is_looked_at(home: Path, tmp_path: Path) -> None:
+    old, now = "We decided to use the mean for the level.", "We decided to use the median for it."
+    work = Work(home, tmp_path / "work")
+    work.save({**markdown(old)[0], "id": "a"})
+    os.utime(work.notebook, (1_700_000_000, 1_700_000_000))
+    work.page("a", now)
+    work.cell("1")
+    work.extract()
+    assert work.said == [now]
+    # edited elsewhere since, with no page open
+    late = "We decided to use the third quartile for it."
+    work.save({**markdown(late)[0], "id": "a"})
+    os.utime(work.notebook, (4_000_000_000, 4_000_000_000))
+    work.cell("2")
+    work.extract()
+    assert late in work.said
+
+
 def turns(*began: float, milliseconds: float = 10.0) -> list[Turn]:
     return [
         Turn(

@@ -31,7 +31,7 @@ FLOORS = {
     4: "session worker engines",
     5: (
         "recorder client commands magics cli __main__ demo kernel_hook project live identity "
-        "asking config_watch problems"
+        "asking config_watch problems frontend"
     ),
     6: "extension __init__",
 }
@@ -94,6 +94,8 @@ PARTS = {
     "git_objects": "tools",
     "git_history": "tools",
     "git_reading": "tools",
+    "page_messages": "frontend",
+    "page_text": "frontend",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 

@@ -81,6 +81,12 @@ class Work:
         )
         return id
 
+    def page(self, cell_id: str, source: str, origin: str = "typed") -> None:
+        """Have the page tell a markdown cell."""
+        line = {"id": new_id(), "time": utc_now(), "kernel": self.recorded.generation}
+        told = {"cell_id": cell_id, "source": source, "origin": origin}
+        self.recorded.writer.append({"type": "markdown", **line, **told})
+
     def event(self, name: str, **details: Any) -> None:
         line = {"type": "event", "id": new_id(), "time": utc_now(), "name": name}
         self.recorded.writer.append({**line, **details})

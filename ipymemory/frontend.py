@@ -1,0 +1,268 @@
+"""The open notebook's page: two comms to the lab extension, and what goes over them.
+
+``ipymemory.push`` is opened by the kernel and carries what the kernel tells. ``ipymemory.rpc`` is
+opened by the page, one message and one reply at a time. One comm for both would make the page's
+requests wait for the running cell: a kernel answers a comm where it last sent on it.
+
+What the page sends is untrusted: it is read by `page_messages`, never run, and answered with a
+sentence where it is refused. Nothing that comes or goes here reaches a cell: each way in ends in
+one ``except``. Requests come on a thread of the kernel's own while a cell runs, where the kernel
+has such threads, and wait for the cell where it has none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ipymemory import __version__, page_messages
+from ipymemory.page_messages import VERSION, Refused
+from ipymemory.page_text import PageText
+
+log = logging.getLogger(__name__)
+
+PUSH = "ipymemory.push"
+RPC = "ipymemory.rpc"
+
+MOST_PAGES = 20
+"""Pages of one kernel that are listened to, the newest: each tab opens one, each reload too."""
+
+MOST_UPDATE = 256 * 1024
+"""Characters of one update of a cell."""
+
+
+class Session(Protocol):
+    """What this room needs of the session that is recorded in this process."""
+
+    @property
+    def page(self) -> PageText:
+        """The texts of the page, on record."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Whether the user paused the recording."""
+        ...
+
+    def happened(self, name: str, **details: Any) -> None:
+        """Put an event into the transcript, if one has begun."""
+        ...
+
+    def notes_text(self) -> str:
+        """Return the session's notes as they stand now, nothing where there are none."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return what the panel says of the session, as JSON values."""
+        ...
+
+
+class Frontend:
+    """The page's end in the kernel, from `install` to `remove`. No method raises."""
+
+    def __init__(self, shell: Any, session: Session) -> None:
+        self._session = session
+        self._kernel = getattr(shell, "kernel", None)
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._push: Any = None
+        self._pages: list[Any] = []
+        self._hello = False
+        self.editing = ""
+        """The markdown cell that somebody is writing in, by its id, or nothing."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether a page with the lab extension is there, as far as the kernel knows."""
+        return self._hello and bool(self._pages)
+
+    def install(self) -> None:
+        """Listen for pages, and tell those that are open already."""
+        manager = getattr(self._kernel, "comm_manager", None)
+        if manager is not None:
+            _quietly(lambda: manager.register_target(RPC, self._opened))
+            _quietly(self._announce)
+
+    def remove(self) -> None:
+        """Let every page go and listen no more. In a child that was forked, nothing."""
+        manager = getattr(self._kernel, "comm_manager", None)
+        if manager is None or os.getpid() != self._pid:
+            return
+        _quietly(lambda: manager.unregister_target(RPC, self._opened))
+        with self._lock:
+            comms, self._pages, self._push = [*self._pages, self._push], [], None
+        for each in comms:
+            if each is not None:
+                _quietly(each.close)
+
+    def heard(self, event: Mapping[str, Any]) -> None:
+        """Tell the page what a worker's event means for it."""
+        _quietly(lambda: self._pass_on(event))
+
+    def update(self, cell: str, base: str, source: str, job: str) -> str:
+        """Have the page put `source`, made from `base`, into a living document.
+
+        `base` is the cell's text as it is on record. Return why that cannot be, as a sentence, or
+        nothing. Whether it was applied, the page answers later: an event ``document``.
+        """
+        found = self._session.page.find(cell)
+        if not self.connected or found is None:
+            return "No page with the lab extension shows this cell, so the update is a proposal."
+        if len(source) > MOST_UPDATE:
+            return f"The update is longer than {MOST_UPDATE:,} characters, so it is a proposal."
+        recorded = self._session.page.as_recorded(cell)
+        if base != found.source and recorded != found.source and recorded is not None:
+            return (
+                "Part of this cell is masked or left out on record, and an update would lose it. "
+                "It stays a proposal."
+            )
+        message = {"cell": cell, "base": base, "source": source, "job": job}
+        if base == found.source:
+            message["hash"] = found.stamp
+        return "" if self.push("doc.update", **message) else "The page cannot be reached just now."
+
+    def push(self, kind: str, **fields: Any) -> bool:
+        """Tell the page something; return whether there is one to tell."""
+        push = self._push
+        if push is None or not self.connected or os.getpid() != self._pid:
+            return False
+        return _quietly(lambda: push.send({"v": VERSION, "type": kind, **fields}))
+
+    def _pass_on(self, event: Mapping[str, Any]) -> None:
+        kind, details = event.get("kind"), event.get("details")
+        if not isinstance(details, Mapping):
+            return
+        if kind == "document":
+            self._on_new_text(details, str(event.get("run", "")))
+        elif kind in ("finished", "failed"):
+            self.push("notes", text=self._session.notes_text())
+            self.push("status", **self._session.state())
+
+    def _on_new_text(self, details: Mapping[str, Any], job: str) -> None:
+        cell, base, source = (details.get(name) for name in ("cell_id", "base", "source"))
+        if not (isinstance(cell, str) and isinstance(base, str) and isinstance(source, str)):
+            return
+        if why := self.update(cell, base, source, job):
+            self._session.happened("document", cell_id=cell, outcome="proposal", reason=why)
+
+    # Comms. Messages may come on a thread of the kernel's.
+
+    def _announce(self) -> None:
+        from comm import create_comm, get_comm_manager  # late: only a kernel has it
+
+        with self._lock:
+            old = self._push
+            if old is not None:
+                # Without a close: a page that was reloaded never knew it and would complain.
+                old._closed = True
+                get_comm_manager().comms.pop(old.comm_id, None)
+            self._push = create_comm(target_name=PUSH, data={"v": VERSION})
+
+    def _opened(self, comm: Any, _message: Any) -> None:
+        def listen() -> None:
+            comm.on_msg(lambda message: self._answer(comm, message))
+            comm.on_close(lambda _: self._closed(comm))
+            with self._lock:
+                self._pages.append(comm)
+                for each in self._pages[:-MOST_PAGES]:
+                    self._pages.remove(each)
+                    _quietly(each.close)
+
+        _quietly(listen)
+
+    def _closed(self, comm: Any) -> None:
+        with self._lock:
+            if comm in self._pages:
+                self._pages.remove(comm)
+            if not self._pages:
+                self.editing = ""
+
+    def _answer(self, comm: Any, message: Any) -> None:
+        data: object = None
+        try:
+            data = message["content"]["data"]
+            kind, _, body = page_messages.head(data)
+            if body.get("v") != VERSION:
+                reply = {
+                    "type": "unsupported",
+                    "versions": [VERSION],
+                    "text": f"This kernel has ipymemory {__version__}, which speaks version "
+                    f"{VERSION}. Install the same version for the page and the kernel.",
+                }
+            else:
+                reply = self._reply(kind, body)
+        except Refused as error:
+            reply = {"type": "refused", "text": str(error)}
+        except Exception:  # whatever a page sends, nothing comes out into the user's kernel
+            log.exception("a message of the page could not be answered")
+            reply = {"type": "refused", "text": "The kernel could not use this message."}
+        answer = {"v": VERSION, "id": page_messages.answer_id(data), **reply}
+        _quietly(lambda: comm.send(answer))
+
+    def _reply(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply to a message; raises `Refused`."""
+        known: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "hello": self._on_hello,
+            "cells": self._on_cells,
+            "editing": self._on_editing,
+            "applied": self._on_applied,
+            "conflict": self._on_conflict,
+            "command": self._on_command,
+        }
+        if kind not in known:
+            raise Refused("This kernel knows no such message, and it was ignored.")
+        return known[kind](body)
+
+    def _on_hello(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        page_messages.short(body, "frontend")
+        self._session.page.afresh()
+        self._hello = True
+        # A page that was reloaded does not know the comm that the one before it had.
+        self._announce()
+        notes = self._session.notes_text()
+        return {
+            "type": "welcome", "version": __version__, "notes": notes, **self._session.state()
+        }  # fmt: skip
+
+    def _on_cells(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        cells = page_messages.cells(body)
+        refused = (*cells.refused, *self._session.page.take(cells, paused=self._session.paused))
+        return {"type": "ok", "refused": [{"cell": id, "text": text} for id, text in refused]}
+
+    def _on_editing(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.editing = page_messages.cell_id(body)
+        return {"type": "ok"}
+
+    def _on_applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._on_document(body, "applied")
+
+    def _on_conflict(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._on_document(body, "conflict")
+
+    def _on_document(self, body: Mapping[str, Any], outcome: str) -> dict[str, Any]:
+        cell, job = page_messages.cell_id(body), page_messages.short(body, "job")
+        if self._session.page.find(cell) is None:
+            raise Refused("No such markdown cell is known here. Reload the page.")
+        self._session.happened("document", cell_id=cell, outcome=outcome, job=job)
+        return {"type": "ok"}
+
+    def _on_command(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        name = page_messages.short(body, "name")
+        if name == "notes":
+            return {"type": "notes", "text": self._session.notes_text()}
+        if name == "status":
+            return {"type": "status", **self._session.state()}
+        raise Refused("There is no such command. The page may ask for “notes” and “status”.")
+
+
+def _quietly(step: Callable[[], object]) -> bool:
+    """Do `step`; return whether it went well. What goes wrong is the log's and nobody else's."""
+    try:
+        step()
+    except Exception:  # comms run code of the kernel's, at its end also on sockets that are closed
+        log.debug("the page could not be reached", exc_info=True)
+        return False
+    return True
