@@ -1,0 +1,75 @@
+/** The small mark beside a living document, on its cell and not in its text. */
+
+import { NotebookPanel } from '@jupyterlab/notebook';
+import type { IDocument } from './documents';
+
+const WORDS: Record<IDocument['state'], [string, string]> = {
+  current: ['living', 'Living document, up to date'],
+  waiting: ['waits', 'Living document, an update waits until you leave this cell'],
+  proposal: ['proposal', 'Living document, a proposed text waits for your yes or no']
+};
+
+/** Return what is said of a document's state. */
+export function words(state: IDocument['state']): string {
+  return WORDS[state][1];
+}
+
+export class Marks {
+  /** `pressed` is told the cell whose mark was pressed. */
+  constructor(
+    private _panel: NotebookPanel,
+    private _pressed: (cell: string) => void
+  ) {}
+
+  /** Put a mark on each of these cells, and on no other. */
+  show(documents: readonly IDocument[]): void {
+    const left = new Map(this._marks);
+    for (const each of documents) {
+      const widget = this._panel.content.widgets.find(cell => cell.model.id === each.cell);
+      if (!widget) {
+        continue;
+      }
+      left.delete(each.cell);
+      const mark = this._marks.get(each.cell) ?? this._new(each.cell);
+      const [short, long] = WORDS[each.state];
+      if (mark.dataset.state !== each.state) {
+        mark.dataset.state = each.state;
+        mark.textContent = short;
+        mark.title = `${long}. Show it in the memory panel.`;
+        mark.setAttribute('aria-label', mark.title);
+      }
+      if (mark.parentElement !== widget.node) {
+        widget.node.appendChild(mark);
+      }
+    }
+    left.forEach((mark, cell) => {
+      mark.remove();
+      this._marks.delete(cell);
+    });
+  }
+
+  dispose(): void {
+    this._marks.forEach(each => each.remove());
+    this._marks.clear();
+  }
+
+  private _new(cell: string): HTMLButtonElement {
+    const mark = document.createElement('button');
+    mark.type = 'button';
+    mark.className = 'ipymemory-mark';
+    mark.addEventListener('click', event => {
+      event.stopPropagation();
+      this._pressed(cell);
+    });
+    // A key pressed here is no shortcut of the notebook's.
+    mark.addEventListener('keydown', event => {
+      if (event.key === 'Enter' || event.key === ' ') {
+        event.stopPropagation();
+      }
+    });
+    this._marks.set(cell, mark);
+    return mark;
+  }
+
+  private _marks = new Map<string, HTMLButtonElement>();
+}

@@ -1,0 +1,85 @@
+/**
+ * What page and kernel say to each other, version 1. What comes from the kernel is checked here:
+ * a kernel runs anybody's code, and that may send anything on any comm.
+ */
+
+import { JSONObject, JSONValue } from '@lumino/coreutils';
+
+export const VERSION = 1;
+
+/** Opened by the kernel when ipymemory is loaded there; the kernel tells, the page listens. */
+export const PUSH = 'ipymemory.push';
+
+/** Opened by the page; one message, one reply. */
+export const RPC = 'ipymemory.rpc';
+
+/** Characters of one cell and of one message; the kernel refuses longer ones. */
+export const MOST_CELL = 256 * 1024;
+export const MOST_MESSAGE = 1024 * 1024;
+
+/** New text for a living document, made from `base`. */
+export interface IUpdate {
+  readonly cell: string;
+  readonly base: string;
+  readonly source: string;
+  readonly job: string;
+}
+
+/** What the kernel says of its session. */
+export interface ISession {
+  readonly project: string;
+  readonly engine: string;
+  readonly recording: boolean;
+  readonly paused: boolean;
+  readonly begun: boolean;
+  readonly reason: string;
+}
+
+/** Return the message's fields if it is one of this version, else null. */
+export function read(data: JSONValue | undefined): JSONObject | null {
+  if (typeof data !== 'object' || data === null || Array.isArray(data)) {
+    return null;
+  }
+  return data.v === VERSION && typeof data.type === 'string' ? data : null;
+}
+
+/** Return the update that a `doc.update` tells, null where it tells none that can be used. */
+export function readUpdate(data: JSONObject): IUpdate | null {
+  const { cell, base, source, job } = data;
+  if (typeof cell !== 'string' || typeof base !== 'string' || typeof source !== 'string') {
+    return null;
+  }
+  if (base.length > MOST_CELL || source.length > MOST_CELL) {
+    return null;
+  }
+  return { cell, base, source, job: text(job, 500) };
+}
+
+/** Return the session that a `welcome` or `status` tells. */
+export function readSession(data: JSONObject): ISession {
+  return {
+    project: text(data.project, 200),
+    engine: text(data.engine, 50),
+    recording: data.recording === true,
+    paused: data.paused === true,
+    begun: data.begun === true,
+    reason: text(data.reason, 1000)
+  };
+}
+
+/** Return a text of at most `most` characters, nothing for what is none. */
+export function text(value: JSONValue | undefined, most: number): string {
+  return typeof value === 'string' ? value.slice(0, most) : '';
+}
+
+/** Return a short name of a text's state; the kernel gives it back with what it made of that. */
+export function stamp(source: string): string {
+  let a = 0xdeadbeef;
+  let b = 0x41c6ce57;
+  for (let i = 0; i < source.length; i++) {
+    const code = source.charCodeAt(i);
+    a = Math.imul(a ^ code, 2654435761);
+    b = Math.imul(b ^ code, 1597334677);
+  }
+  return `${(a >>> 0).toString(16)}${(b >>> 0).toString(16)}-${source.length}`;
+}
