@@ -120,7 +120,7 @@ class Said:
         self._entries = entries
         self._after = after
 
-    def passages(self, history: History) -> Iterator[passages.Passage]:
+    def sentences(self, history: History) -> Iterator[passages.Passage]:
         """Yield it in order, and note in `looked_at` what each cell says now."""
         context = self._context
         undone = history.undone_turns(JOB, context.folder.id)

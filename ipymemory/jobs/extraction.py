@@ -106,7 +106,7 @@ class _Run:
     def run(self) -> Extracted:
         """Look, write, and put on record how far it got."""
         through = max((each.id for each in self.entries), default="")
-        said = tuple(self.said.passages(self.history))
+        said = tuple(self.said.sentences(self.history))
         found = () if self.keeping.memory.closed else drafts(self.material(said))
         turns = tuple(dict.fromkeys(turn for each in found for turn in each.source.turns))
         reason = f"{turns_of(len(turns))} with something to remember"

@@ -121,7 +121,7 @@ class Look:
         self.keeping = Keeping.of(context)
         known = self._known()
         every = [
-            each for each in said.passages(self.history) if fingerprint(each.text) not in known
+            each for each in said.sentences(self.history) if fingerprint(each.text) not in known
         ]
         self.said: tuple[Passage, ...] = tuple(every[-MOST_SAID:])
         through = max((each.id for each in self.entries), default="")
