@@ -106,6 +106,11 @@ class ModelExtraction:
         self._again = found.status == "done" and bool(self._fresh())
         return found
 
+    async def settled(self) -> None:
+        """Wait for a look in flight, for a kernel's end; what comes after it the next one does."""
+        async with self._lock:
+            pass
+
     async def _look(self, settings: Settings) -> Extracted:
         entries = self._entries()
         context = await asyncio.to_thread(self._extracting.context, settings)

@@ -234,6 +234,7 @@ class MemorySession:
                 pass
         if self._changed and self.settings.session_notes.enabled and not self.cancelled:
             await self.update_notes()
+        await self.model_extraction.settled()
 
     def status(self) -> dict[str, Any]:
         """Return what the status page shows, as JSON values. Never raises."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -360,6 +361,44 @@ def test_turns_in_which_somebody_wrote_a_memory_are_left_out(
     work.event("memory", what="saved", memory="something")
     assert id and look(work).saved == ()
     assert not asked(server)
+
+
+@pytest.mark.spec("E11")
+def test_the_end_of_a_kernel_waits_for_a_look_in_flight(work: Work, server: ModelServer) -> None:
+    def brain(body: dict[str, Any], number: int) -> Any:
+        time.sleep(0.4)
+        return together(remember(PLAIN))(body, number)
+
+    server.brain = brain
+    work.cell(CELL)
+
+    async def run() -> None:
+        work.session.observe()
+        looking = asyncio.ensure_future(work.session.model_extraction.look(work.settings))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        await work.session.finish()
+        assert looking.done()
+        await work.session.session_model.close()
+
+    asyncio.run(run())
+    assert work.said == [PLAIN]
+
+
+@pytest.mark.spec("E11")
+def test_what_a_look_did_not_come_to_the_next_worker_does(work: Work, server: ModelServer) -> None:
+    def brain(body: dict[str, Any], number: int) -> Any:
+        work.session.cancelled = True
+        time.sleep(0.3)
+        return "nothing"
+
+    server.brain = brain
+    work.cell(CELL)
+    assert look(work).status == "cancelled"
+    server.brain = together(remember(PLAIN))
+    work.restart()
+    rest(work, 130)
+    assert work.said == [PLAIN]
 
 
 # What it may not
