@@ -54,6 +54,9 @@ def _run(words: list[str]) -> Page:
         )
     command = calling.find(known, words[0], PREFIX)
     arguments = calling.parse(command, words[1:], PREFIX)
+    page = command.anywhere(arguments) if command.anywhere else None
+    if page is not None:
+        return page.as_json() if arguments.get(JSON.key) and not page.pure else page
     place = here()
     if command.name not in ("status", "doctor") or arguments.get(JSON.key):
         # Those two show it on their page.

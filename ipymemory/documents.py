@@ -14,20 +14,24 @@ from dataclasses import dataclass
 MOST_LEVELS = 6
 """Levels of heading that Markdown knows; a cell may use each, a file only the first (M1)."""
 
-# Four spaces would make it code. What ends the line is no part of the heading.
-_HEADING = re.compile(
-    r" {0,3}(?P<marks>#{1,6})[ \t]+magic[ \t]+doc[ \t]*:[ \t]*(?P<title>[^\r]*?)"
-    r"(?:[ \t]+#+)?[ \t]*\r?",
-    re.IGNORECASE,
-)
-_ITALIC = re.compile(r" {0,3}(?P<mark>[_*])(?![\s_*])(?P<text>.*)(?<![\s_*])(?P=mark)[ \t]*\r?")
+MOST_PIECES = 200_000
+"""Characters of a cell that are taken apart word by word; of a longer one only white space is
+left out, since nobody typed it."""
+
+_NAME = re.compile(r"[ \t]+magic[ \t]+doc[ \t]*:", re.IGNORECASE)
 _PIECE = re.compile(
     r"(?P<string>\"{3}(?:[^\"\\]|\\.|\"(?!\"\"))*(?:\"{3})?|'{3}(?:[^'\\]|\\.|'(?!''))*(?:'{3})?"
     r"|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?)"
     r"|(?P<comment>\#[^\n]*)|(?P<line>\n[ \t]*)|(?P<more>\\\n)|(?P<word>\w+|[^\w\s])",
     re.DOTALL,
 )
-_COMMAND = re.compile(r"[ \t]*[%!][^\n]*")
+_COMMAND = re.compile(
+    r"[ \t]*(?:[A-Za-z_][\w.,\[\] \t'\"]{0,200}?=[ \t]{0,9}(?:%[A-Za-z_]|!(?!=))|[%!])[^\n]*"
+)
+"""A line that is IPython's own, also one that keeps what it says: ``names = !ls``."""
+_PREFIX = re.compile(r"[rRbBuU]{0,2}[fFtT][rR]?\Z")
+_DEEP = 20
+"""Strings within fields of strings: Python's own bound is about as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +62,15 @@ def find(text: str, *, levels: int = MOST_LEVELS) -> Document | None:
         at = end
     else:
         return None
-    match = _HEADING.fullmatch(line)
-    if match is None or len(match["marks"]) > levels or not match["title"].strip():
+    title = _title(line, levels)
+    if not title:
         return None
     below, behind = _line(text, end)
     if not below.strip():
         below, behind = _line(text, behind)
-    if _ITALIC.fullmatch(below):
-        return Document(match["title"].strip(), line, below, behind)
-    return Document(match["title"].strip(), line, "", end)
+    if _is_italic(below):
+        return Document(title, line, below, behind)
+    return Document(title, line, "", end)
 
 
 def fingerprint(source: str) -> str:
@@ -74,12 +78,45 @@ def fingerprint(source: str) -> str:
 
     Comments, blank lines, line ends and white space between words do not count, nor how wide an
     indent is; strings, commands (``%``, ``!``) and the depth of a block do (M9). It is made
-    of the text and not of Python's tree, which differs between versions of Python.
+    of the text and not of Python's tree, which differs between versions of Python. Nothing for
+    a cell that does nothing.
     """
     text = source.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
-    pieces = _lines(text) if text.lstrip().startswith("%%") else _pieces(text)
+    whole = text.lstrip().startswith("%%") or len(text) > MOST_PIECES
+    pieces = _lines(text) if whole else _pieces(text)
+    if not pieces:
+        return ""
     joined = "\0".join(pieces).encode("utf-8", "surrogatepass")
     return hashlib.sha256(joined).hexdigest()[:16]
+
+
+def _title(line: str, levels: int) -> str:
+    """Return the title in a heading of a living document, nothing for another line.
+
+    Read by hand behind the colon: a pattern for the closing marks would go over a hostile line
+    again from each of its blanks.
+    """
+    # Four spaces would make it code. What ends the line is no part of the heading.
+    text = line.lstrip(" ")
+    rest = text.lstrip("#")
+    level = len(text) - len(rest)
+    match = _NAME.match(rest)
+    if len(line) - len(text) > 3 or not 1 <= level <= levels or match is None:
+        return ""
+    title = rest[match.end() :].strip()
+    without = title.rstrip("#")
+    return without.rstrip() if not without or without[-1].isspace() else title
+
+
+def _is_italic(line: str) -> bool:
+    text = line.lstrip(" ")
+    shut = text.rstrip(" \t\r")
+    if len(line) - len(text) > 3 or len(shut) < 3:
+        return False
+    inside = shut[1:-1]
+    outer = shut[0] == shut[-1] and shut[0] in "_*"
+    ends = inside[0] + inside[-1]
+    return outer and not any(each.isspace() or each in "_*" for each in ends)
 
 
 def _line(text: str, at: int) -> tuple[str, int]:
@@ -100,10 +137,16 @@ def _pieces(text: str) -> list[str]:
     pending = "\n"  # a line's indent, kept until something stands on that line
     text = "\n" + text
     at = 0
+    fields = True  # whether strings with fields still shut as they should
     while match := _PIECE.search(text, at):
-        at = match.end()
+        begin, at = match.start(), match.end()
         kind = match.lastgroup
         piece = match.group()
+        if kind == "string" and fields and found and _PREFIX.match(found[-1]):
+            end = _end_of_fields(text, begin)
+            fields = end > 0
+            at = max(at, end) if fields else at
+            piece = text[begin:at]
         if kind == "line" and not depth:
             pending = piece
         if kind in ("comment", "line", "more"):
@@ -118,6 +161,33 @@ def _pieces(text: str) -> list[str]:
             depth = max(depth + (piece in "([{") - (piece in ")]}"), 0)
         found.append(piece)
     return found
+
+
+def _end_of_fields(text: str, at: int, deep: int = 0) -> int:
+    """Return where the string that begins at `at` ends, its ``{fields}`` taken along; 0 if nowhere.
+
+    Since Python 3.12 a field may hold the quote that the string began with, so that
+    ``f"{a["#b"]}"`` is one string and no comment.
+    """
+    quote = text[at : at + 3] if text.startswith(('"""', "'''"), at) else text[at]
+    at += len(quote)
+    depth = 0
+    while at < len(text) and deep < _DEEP:
+        here = text[at]
+        if not depth and text.startswith(quote, at):
+            return at + len(quote)
+        if here == "\\" or (not depth and text.startswith(("{{", "}}"), at)):
+            at += 2
+        elif depth and here in "\"'":
+            at = _end_of_fields(text, at, deep + 1)
+            if not at:
+                return 0
+        elif not depth and here == "\n" and len(quote) == 1:
+            return 0
+        else:
+            depth = max(depth + (here == "{") - (here == "}"), 0)
+            at += 1
+    return 0
 
 
 def _depth(indent: str, indents: list[int]) -> str:

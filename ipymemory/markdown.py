@@ -110,6 +110,17 @@ def cut(text: str, limit: int) -> str:
     return "".join(kept) + _CUT.format(len(lines) - len(kept)) + "\n"
 
 
+def outside_fences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each line begins and ends, its line feed taken along, but for code in fences."""
+    fence, at = "", 0
+    while at < len(text):
+        end = text.find("\n", at) + 1 or len(text)
+        fence, fenced = _after(text[at:end].removesuffix("\n"), fence)
+        if not fenced:
+            yield at, end
+        at = end
+
+
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where each section begins and ends."""
     begin: int | None = None

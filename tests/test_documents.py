@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ipymemory.documents import find, fingerprint
@@ -91,3 +93,40 @@ def test_what_changes_a_step_is_staleness(source: str) -> None:
 def test_in_another_language_a_hash_sign_is_no_comment() -> None:
     assert fingerprint("%%html\n<a href='#x'>") != fingerprint("%%html\n<a href='#y'>")
     assert fingerprint("!curl host/#x") != fingerprint("!curl host/#y")
+
+
+@pytest.mark.spec("M9")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('print(f"{a["#x"]} y")', 'print(f"{a["#z"]} y")'),
+        ('print(f"{a["x y"]}")', 'print(f"{a["x  y"]}")'),
+        ("names = !ls  *.csv # a", "names = !ls  *.csv # b"),
+        ("a, b = %sql select '#1'", "a, b = %sql select '#2'"),
+    ],
+)
+def test_strings_within_strings_and_kept_commands_count(one: str, other: str) -> None:
+    assert fingerprint(one) != fingerprint(other)
+
+
+@pytest.mark.spec("M9")
+def test_a_cell_that_does_nothing_has_no_hash() -> None:
+    assert fingerprint("# only a comment\n\n") == "" == fingerprint("")
+    assert fingerprint('f"{a}"  # x') == fingerprint('f"{a}"') != ""
+    assert fingerprint("a != b  # x") == fingerprint("a != b")
+
+
+@pytest.mark.spec("M1", "M9")
+def test_hostile_text_takes_no_time() -> None:
+    begin = time.perf_counter()
+    for text in (
+        "# MAGIC DOC:" + " #" * 500_000 + "x",
+        "# MAGIC DOC: a" + " \t" * 500_000 + "x",
+        "# MAGIC DOC: a\n_" + "a_ " * 500_000 + "x",
+        " " * 1_000_000,
+    ):
+        find(text)
+    for text in ('f"{' * 60_000, "f'''{" * 40_000, "((" * 100_000, "a = " * 50_000, "'" * 199_999):
+        fingerprint(text)
+    fingerprint("x + 1\n" * 1_000_000)
+    assert time.perf_counter() - begin < 5

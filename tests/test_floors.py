@@ -96,12 +96,16 @@ PARTS = {
     "git_reading": "tools",
     "page_messages": "frontend",
     "page_text": "frontend",
+    "notebook_spans": "notebooks",
+    "document_records": "documents",
+    "document_files": "documents",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 
 HOSTS = {"IPython", "ipykernel", "comm", "anywidget"}
 ALLOWED_TOP = {
     *("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci", ".gitignore"),
+    ".pre-commit-hooks.yaml",
     *("ipymemory", "notebooks", "tests", "labextension"),
 }
 FORBIDDEN_NAMES = {"manager", "service", "helper", "utils", "util", "core", "common"}

@@ -98,6 +98,8 @@ class Command:
     details: str = ""
     needs_session: bool = False
     """Whether it makes sense only in a notebook or terminal that has the extension loaded."""
+    anywhere: Callable[[Arguments], Page | None] | None = None
+    """Returns the page where no home folder and no project is needed for it, else None."""
 
     def usage(self, prefix: str) -> str:
         """Return the right form, ``%memory notes [--now]``, after the caller's `prefix`."""

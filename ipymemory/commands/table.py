@@ -13,6 +13,7 @@ from ipymemory.commands.asks import ASK_RESET
 from ipymemory.commands.conversation import COMPACT, PREVIEW
 from ipymemory.commands.costs import COST
 from ipymemory.commands.diagnosis import DOCTOR
+from ipymemory.commands.documents import DOCS
 from ipymemory.commands.engine import ENGINE
 from ipymemory.commands.exporting import EXPORT
 from ipymemory.commands.extraction import EXTRACT
@@ -32,7 +33,7 @@ COMMANDS: dict[str, Command] = {
         *(STATUS, NOTES, MODE, PAUSE, RESUME),
         *(ENGINE, PREVIEW, COMPACT, COST, ASK_RESET),
         *(LIST, SHOW, RECALL, REMEMBER, FORGET, EXTRACT, PROPOSALS),
-        *(HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
+        *(DOCS, HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]
 }
 COMMANDS["help"] = helping.command(COMMANDS)
