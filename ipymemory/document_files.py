@@ -111,9 +111,9 @@ def of_file(
     `IpymemoryError` for a file that cannot be read, unless it was not `named` and can hold none.
     """
     if path.suffix.casefold() == ".md":
-        text = _decoded(path, _bytes(path, MOST_PROSE_BYTES) if data is None else data)
+        text = _decoded(path, bytes_of(path) if data is None else data)
         return _of_prose(path, text, {} if notebooks is None else notebooks)
-    data = _bytes(path, MOST_BYTES) if data is None else data
+    data = bytes_of(path) if data is None else data
     # Words in a JSON text may be written as escapes.
     if not named and b"magic" not in data.lower() and b"\\u00" not in data.lower():
         return []
@@ -196,12 +196,15 @@ def _of_prose(path: Path, text: str, notebooks: dict[Path, tuple[Cell, ...]]) ->
     for each in around:
         name = each.relative_to(path.parent).as_posix()
         if each not in notebooks:
-            read = code_cells(content(each, _bytes(each, MOST_BYTES)))
+            read = code_cells(content(each, bytes_of(each)))
             notebooks[each] = tuple(cell for _, cell in read)
-        cells += (
-            replace(cell, file=name, label=f"{cell.label} of {name}") for cell in notebooks[each]
-        )
+        cells += called(notebooks[each], name)
     return [Living(path, head, text, tuple(cells), record, around=tuple(around))]
+
+
+def called(cells: Sequence[Cell], file: str) -> list[Cell]:
+    """Return `cells` as a document names them that rests on several notebooks."""
+    return [replace(each, file=file, label=f"{each.label} of {file}") for each in cells]
 
 
 def notebooks_around(path: Path) -> list[Path]:
@@ -270,7 +273,9 @@ def _passed_over(folder: Path) -> bool:
     return name.startswith(".") or name in _PASSED_OVER or (folder / "pyvenv.cfg").exists()
 
 
-def _bytes(path: Path, most: int) -> bytes:
+def bytes_of(path: Path) -> bytes:
+    """Return what the file holds, links refused; raises `PlaceError`."""
+    most = MOST_PROSE_BYTES if path.suffix.casefold() == ".md" else MOST_BYTES
     with Held(path) as held:
         data = held.read(most)
     if data is None:

@@ -58,12 +58,12 @@ class Record:
     rests_on: tuple[tuple[str, str], ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON values, as they stand in the metadata."""
+        """Return the record as JSON values, its keys in the order in which Jupyter writes them."""
         return {
-            "version": VERSION,
-            "updated": self.updated,
             "file": self.file,
             "rests_on": [{"cell": cell, "hash": hash} for cell, hash in self.rests_on],
+            "updated": self.updated,
+            "version": VERSION,
         }
 
 

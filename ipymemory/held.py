@@ -137,7 +137,8 @@ class Held:
     def replace(self, data: bytes) -> None:
         """Make the file hold `data`: temporary file, fsync, atomic replace; raises `PlaceError`.
 
-        A link in the file's place is replaced, never followed.
+        A link in the file's place is replaced, never followed. A file that was there keeps its
+        mode: a notebook that others may read stays readable to them.
         """
         if self._folder is None:
             self._check()
@@ -147,8 +148,11 @@ class Held:
         temporary = f".{name[:100]}.{os.urandom(6).hex()}.tmp"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            mode = self._mode()
             try:
                 with os.fdopen(self._open(flags, temporary), "wb") as file:
+                    if mode is not None:
+                        os.fchmod(file.fileno(), mode)
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
@@ -183,6 +187,14 @@ class Held:
         if self._folder is None:
             return os.open(self._path, flags, 0o600)
         return os.open(name or self._path.name, flags, 0o600, dir_fd=self._folder)
+
+    def _mode(self) -> int | None:
+        """Return the mode of the regular file that is there, None where there is none."""
+        try:
+            found = os.stat(self._path.name, dir_fd=self._folder, follow_symlinks=False)
+        except OSError:
+            return None
+        return stat.S_IMODE(found.st_mode) & 0o777 if stat.S_ISREG(found.st_mode) else None
 
     def _is_link(self) -> bool:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ from ipymemory import document_files
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.commands.runs import SHORT
 from ipymemory.document_files import Found, Living
 from ipymemory.errors import CommandError
 
 FORMATS = ("text", "json", "github")
-ACTIONS = ("list", "check")
+ACTIONS = ("list", "check", "update")
 
 _UPDATE = "`ipymemory docs update` writes them anew."
 
@@ -24,6 +24,8 @@ def _docs(place: Place, arguments: Arguments) -> Page:
     page = _without_place(arguments)
     if page is not None:
         return page
+    if arguments["action"] == "update":
+        return _update(place, arguments)
     raise CommandError(
         f"There is no {place.prefix}docs {arguments['action']}. It has {', '.join(ACTIONS)}."
     )
@@ -39,6 +41,61 @@ def _without_place(arguments: Arguments) -> Page | None:
         raise CommandError(f"--format takes {', '.join(FORMATS)}, not {format!r}.")
     found = document_files.look([Path(each) for each in arguments["words"]] or [Path()])
     return _checked(found, format, check=action == "check")
+
+
+def _update(place: Place, arguments: Arguments) -> Page:
+    """Write closed files anew; of a running notebook nothing (M8)."""
+    from ipymemory.jobs import magic_docs
+
+    if arguments["engine"] not in (None, "extractive"):
+        raise CommandError(
+            "Documents are written by the built-in engine; --engine extractive names it."
+        )
+    if place.mode in ("read", "off"):
+        raise CommandError(
+            f"No document is written in mode {place.mode}. {place.prefix}mode auto allows it."
+        )
+    dry = bool(arguments["dry_run"])
+    memory = place.settings.memory
+    holders = magic_docs.Holders(place.home, share_worktrees=memory.share_worktrees)
+    names = [Path(each) for each in arguments["words"]] or [Path()]
+    done, problems = magic_docs.update(names, holders, memory.history_keep, dry=dry)
+    changed = [each for each in done if not each.fresh]
+    data = {
+        "documents": [
+            {
+                "path": _name(each.path),
+                "title": each.title,
+                "changed": not each.fresh,
+                "run": each.run,
+                "diff": _diff(each.before, each.after, _name(each.path)),
+            }
+            for each in done
+        ],
+        "problems": [{"path": _name(path), "error": text} for path, text in problems],
+        "dry_run": dry,
+    }
+    lines: list[str] = []
+    for each in changed:
+        if dry:
+            lines.append(_diff(each.before, each.after, _name(each.path)))
+        else:
+            undo = f"{place.prefix}undo {each.run[:SHORT]}"
+            title = _plain(each.title)
+            lines.append(f'- {_name(each.path)}: "{title}" is up to date; `{undo}` takes it back')
+    lines += [f"- {_plain(text)}" for _, text in problems]
+    what = "would be written anew" if dry else "written anew"
+    same = len(done) - len(changed)
+    count = counted(len(changed), "living document")
+    said = f"{count} {what}, {same} up to date already."
+    lines += [*([""] if lines else []), said[0].upper() + said[1:]]
+    return Page("", data, 2 if problems else 0, text="\n".join(lines))
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    from ipymemory.history import unified
+
+    return "".join(unified(before, after, f"{name} now", f"{name} new")).rstrip("\n")
 
 
 def _checked(found: Found, format: str, *, check: bool) -> Page:
@@ -110,27 +167,25 @@ def _plain(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
-def only(documents: Sequence[Living], title: str) -> list[Living]:
-    """Return those of `documents` whose title begins with `title`, whatever its case."""
-    return [each for each in documents if each.title.casefold().startswith(title.casefold())]
-
-
 DOCS = Command(
     "docs",
-    "list living documents, or check that what they say is still so",
+    "list living documents, check them, write them anew",
     _docs,
     (
-        Argument("ACTION", "list (by itself) or check", "list|check"),
+        Argument("ACTION", "list (by itself), check or update", "list|check|update"),
         Argument(
             "WORDS", "notebooks, .md files or folders; else the current folder", "PATHS", words=True
         ),
         Argument("--format", "text, json or github (annotations)", "FORMAT"),
+        Argument("--dry-run", "with update: show what would be written"),
+        Argument("--engine", "with update: who writes (extractive)", "NAME"),
         JSON,
     ),
     details=(
         "A markdown cell or a .md file that begins with a heading '# MAGIC DOC: title' is one. "
         "check needs no model and no home folder; it ends with 0 when all are up to date, 1 when "
-        "one is stale, 2 when a file cannot be read."
+        "one is stale, 2 when a file cannot be read. update writes closed files, only "
+        "between its own two comment lines, with the way back in the history."
     ),
     anywhere=_without_place,
 )

@@ -38,7 +38,7 @@ def codebase(story: Story) -> list[Line]:
             lines.append(Line(f"- {label} installed {code(package)} {plain(version, 40)}", 5))
     for named in story.names.values():
         if stands_out(story, named):
-            lines.append(Line(_lineage(story, named), 7 if named.columns or named.changed else 5))
+            lines.append(Line(line_of(story, named), 7 if named.columns or named.changed else 5))
     return lines
 
 
@@ -65,8 +65,8 @@ def matters(story: Story, named: Named) -> bool:
     return "(" in built.expression and len(named.name) > 1
 
 
-def _lineage(story: Story, named: Named) -> str:
-    """Return what a name is and what it was made of; nothing when there is nothing to tell."""
+def line_of(story: Story, named: Named) -> str:
+    """Return the line about a name: what it is and what it was made of."""
     built = named.built
     sources = (
         [name for name in built.names if is_data(name, story) and name != named.name]

@@ -119,7 +119,7 @@ def _files(story: Story) -> Lines:
     lines: Lines = []
     for path, file in story.files.items():
         uses = "; ".join(
-            f"{_verb(verb)} by {code(by, 60)} {label}" for verb, by, label in file.uses[-4:]
+            f"{verb_of(verb)} by {code(by, 60)} {label}" for verb, by, label in file.uses[-4:]
         )
         lines.append(Line(f"- {code(path, 200)} {uses}", 7))
     for definition, label in story.definitions.values():
@@ -259,7 +259,8 @@ def _source(step: Step) -> str:
     return code(lines[0], 140) if lines else "an empty cell"
 
 
-def _verb(verb: str) -> str:
+def verb_of(verb: str) -> str:
+    """Return how the use of a file reads: ``read``, ``written`` or ``named``."""
     return {"reads": "read", "writes": "written", "names": "named"}[verb]
 
 
