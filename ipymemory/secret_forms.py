@@ -7,7 +7,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
-from ipymemory.secret_literals import Folded, Literal
+from ipymemory.secret_literals import Folded, Literals
 from ipymemory.secret_names import harmless, odd, scrambled
 from ipymemory.secret_places import string_at
 from ipymemory.secret_tokens import Mark
@@ -21,12 +21,18 @@ def formed(text: str, folded: Folded) -> Iterator[Mark]:
 
     `folded` is `text` in lower case.
     """
-    lower = folded.text
-    forms = (*_FORMS, *_COMMANDS) if _FLAG.search(lower) else _FORMS
-    for literal, find in forms:
-        at = folded.find(literal)
+    yield from _asked(text, folded, _FORMS, _FORM_WORDS)
+    if _FLAG.search(folded.raw):
+        yield from _asked(text, folded, _COMMANDS, _COMMAND_WORDS)
+
+
+def _asked(text: str, folded: Folded, forms: dict[bytes, _Form], words: Literals) -> Iterator[Mark]:
+    """Ask each of `forms` wherever its word stands."""
+    for word in (literal.word for literal in folded.holding(words)):
+        lower, find = folded.text, forms[word]
+        at = lower.find(word)
         while at >= 0:
-            end = at + len(literal.word)
+            end = at + len(word)
             if isinstance(find, re.Pattern):
                 # All of a command at once: its name may occur in it again.
                 end = max(end, _command_end(text, at))
@@ -35,7 +41,7 @@ def formed(text: str, folded: Folded) -> Iterator[Mark]:
                 for mark in find(text, at):
                     yield mark
                     end = max(end, mark.end)
-            at = lower.find(literal.word, end)
+            at = lower.find(word, end)
 
 
 # URLs
@@ -283,28 +289,31 @@ def _sql(text: str, at: int) -> Iterator[Mark]:
 
 
 _Form = re.Pattern[str] | Callable[[str, int], Iterator[Mark]]
-_FORMS: tuple[tuple[Literal, _Form], ...] = (
-    (Literal("://"), _url),
-    (Literal("private key"), _key_block),
-    (Literal("bearer"), _bearer),
-    (Literal("basic "), _basic),
-    (Literal("login"), _login),
-    (Literal("sign_in("), _signed_in),
-    (Literal("connect("), _connected),
-    (Literal("identified by"), _sql),
-)
-_FLAG = re.compile(rb"-[puask]")
-_COMMANDS: tuple[tuple[Literal, _Form], ...] = (
-    (Literal("curl"), _USER),
-    (Literal("mysql"), _MYSQL),
-    (Literal("sshpass"), _SSHPASS),
-    (Literal("redis-cli"), _REDIS),
-    (Literal("sudo -"), _sudo),
-    (Literal("mariadb"), _MYSQL),
-    (Literal("zip -"), _ZIP),
-    (Literal("openssl"), _PASS_IN),
-    (Literal("mongosh"), _P),
-    (Literal("twine"), _P),
-    (Literal("http -"), _PAIRED),
-)
+_FORMS: dict[bytes, _Form] = {
+    b"://": _url,
+    b"private key": _key_block,
+    b"bearer": _bearer,
+    b"basic ": _basic,
+    b"login": _login,
+    b"sign_in(": _signed_in,
+    b"connect(": _connected,
+    b"identified by": _sql,
+}
+_FORM_WORDS = Literals(tuple(word.decode() for word in _FORMS))
+_FLAG = re.compile(rb"-[puaskPUASK]")
+_COMMANDS: dict[bytes, _Form] = {
+    b"curl": _USER,
+    b"mysql": _MYSQL,
+    b"sshpass": _SSHPASS,
+    b"redis-cli": _REDIS,
+    b"sudo -": _sudo,
+    b"mariadb": _MYSQL,
+    b"zip -": _ZIP,
+    b"openssl": _PASS_IN,
+    b"mongosh": _P,
+    b"twine": _P,
+    b"http -": _PAIRED,
+}
 """Commands that take a password with one of the flags that `_FLAG` finds."""
+
+_COMMAND_WORDS = Literals(tuple(word.decode() for word in _COMMANDS))

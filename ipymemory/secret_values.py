@@ -28,7 +28,7 @@ from ipymemory.secret_beside import (
     unpacking,
 )
 from ipymemory.secret_columns import Columns
-from ipymemory.secret_literals import Folded, Literal
+from ipymemory.secret_literals import Folded, Literals
 from ipymemory.secret_names import SNAKE, STEMS, Name, harmless, judge, odd, secret
 from ipymemory.secret_places import (
     BETWEEN,
@@ -42,7 +42,7 @@ from ipymemory.secret_places import (
 )
 from ipymemory.secret_tokens import Mark
 
-_STEMS = tuple(map(Literal, STEMS))
+_STEMS = Literals(STEMS)
 _FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║")
 """What may come directly after a name that a value follows."""
 
@@ -81,9 +81,8 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
     without quotes is an expression.
     """
     ends: dict[int, int] = {}
-    lower = folded.text
     for literal in folded.holding(_STEMS):
-        stem = literal.word
+        lower, stem = folded.text, literal.word
         at = lower.find(stem)
         while at >= 0:
             end = at + len(stem.rstrip(b"="))

@@ -1236,6 +1236,18 @@ def test_a_rule_is_asked_only_where_its_literal_stands(monkeypatch: pytest.Monke
     assert mask_source(text) == text
 
 
+def test_every_literal_is_found_by_the_letter_it_is_gathered_under() -> None:
+    from ipymemory import secret_forms, secret_values
+    from ipymemory.secret_literals import Folded
+
+    for words in (secret_values._STEMS, secret_forms._FORM_WORDS, secret_forms._COMMAND_WORDS):
+        assert len(words.gathered) < 12, "each letter is a search through the text"
+        for literal in words.all:
+            text = f"a {literal.word.decode().upper()} e"
+            assert literal in list(Folded(text).holding(words))
+        assert list(Folded("a = 1\n").holding(words)) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
