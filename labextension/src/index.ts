@@ -59,8 +59,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
       const link = new Link(notebook, () => autoLoad);
       links.set(notebook, link);
       link.documents.asked.connect((_, cell) => {
+        panel.wanted = cell;
         show();
-        panel.point(cell);
       });
       if (tracker.currentWidget === notebook) {
         current.link = link;

@@ -62,11 +62,7 @@ export class Marks {
       this._pressed(cell);
     });
     // A key pressed here is no shortcut of the notebook's.
-    mark.addEventListener('keydown', event => {
-      if (event.key === 'Enter' || event.key === ' ') {
-        event.stopPropagation();
-      }
-    });
+    mark.dataset.lmSuppressShortcuts = 'true';
     this._marks.set(cell, mark);
     return mark;
   }

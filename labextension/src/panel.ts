@@ -106,15 +106,22 @@ export class MemoryPanel extends Widget {
     this._update();
   }
 
-  /** Bring a document's line into view and put the focus on it. */
-  point(cell: string): void {
-    const button = this._documents.querySelector<HTMLElement>(`[data-cell="${CSS.escape(cell)}"] button`);
-    button?.scrollIntoView({ block: 'nearest' });
-    button?.focus();
-  }
+  /** The document whose line gets the focus when the panel is activated next, or nothing. */
+  wanted = '';
 
   protected override onActivateRequest(): void {
-    this._notes.focus();
+    if (!this.wanted || !this._point(this.wanted)) {
+      this._notes.focus();
+    }
+    this.wanted = '';
+  }
+
+  private _point(cell: string): boolean {
+    const line = `[data-cell="${CSS.escape(cell)}"] button`;
+    const button = this._documents.querySelector<HTMLElement>(line);
+    button?.scrollIntoView({ block: 'nearest' });
+    button?.focus();
+    return button !== null;
   }
 
   private _update(): void {
@@ -143,7 +150,7 @@ export class MemoryPanel extends Widget {
     }
     this._documents.replaceChildren(...items);
     if (within && before) {
-      this.point(before);
+      this._point(before);
     }
   }
 

@@ -1,0 +1,403 @@
+"""What a user sees and does in JupyterLab and Notebook 7, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driver import FLAGS, HEARD, Missing, Notebook, Server, browser_path, event, server
+from kernels import eventually
+
+pytestmark = pytest.mark.lab
+
+LOAD = "%load_ext ipymemory"
+DOC = "# MAGIC DOC: Tides\n\n_Short._\n\nThe gauge is read at noon.\n\nLevels are in cm.\n"
+NEW = DOC.replace("at noon", "at noon and at midnight")
+
+
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Server]:
+    try:
+        with server(request.param, tmp_path_factory.mktemp(request.param)) as found:
+            yield found
+    except Missing as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    try:
+        path = browser_path()
+    except Missing as error:
+        pytest.fail(str(error), pytrace=False)
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def notebook(browser: Any, running: Server) -> Iterator[Notebook]:
+    page = browser.new_page(viewport={"width": 1280, "height": 860})
+    page.set_default_timeout(20_000)
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: dialog.accept())
+    made = Notebook(page, running)
+    yield made
+    made.say("return panel?.sessionContext?.shutdown().then(() => true);")
+    page.close()
+    assert not [each for each in said if "ipymemory" in each]
+
+
+def shot(notebook: Notebook, name: str) -> None:
+    """Save a picture where IPYMEMORY_SHOTS says, to be looked at."""
+    if folder := os.environ.get("IPYMEMORY_SHOTS"):
+        path = Path(folder) / f"{notebook.server.app}-{name}.png"
+        notebook.page.screenshot(path=str(path))
+
+
+def test_a_session_as_a_user_has_it(notebook: Notebook) -> None:
+    decision = "We decided to use the median for the level."
+    nb = notebook.open(
+        "session.ipynb",
+        ("markdown", "# Tides at Windmill Quay"),
+        ("code", LOAD),
+        ("code", "level = {'cm': 3}"),
+        ("markdown", ""),
+        ("code", "1/0"),
+    )
+    nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+    assert "%load_ext ipymemory" in nb.panel(".ipymemory-state").inner_text()
+    nb.loaded(1)
+    assert "project work" in nb.panel(".ipymemory-state").inner_text()
+    nb.run(2)
+    nb.edit(3)
+    nb.page.keyboard.type(decision)
+    nb.run(4)
+    notes = nb.panel(".ipymemory-notes")
+    notes.get_by_text("Tides at Windmill Quay").first.wait_for()
+    notes.get_by_text("ZeroDivisionError").first.wait_for()
+    notes.get_by_text("median").first.wait_for()
+
+    def told() -> list[str]:
+        return [
+            each["source"]
+            for each in nb.server.lines("markdown")
+            if each["cell_id"] in ("c0", "c3") and each["source"]
+        ]
+
+    assert told() == ["# Tides at Windmill Quay", decision]
+    shot(nb, "session")
+    # the kernel restarts: nothing is loaded in the new one until the cell runs again
+    nb.say("return panel.sessionContext.restartKernel().then(() => true);")
+    nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+    nb.loaded(1)
+    nb.run(2)
+    # the page is loaded again, and finds the kernel as it is
+    nb.command("docmanager:save")
+    nb.page.reload()
+    nb.ready()
+    nb.command("ipymemory:show")
+    nb.recording()
+    notes.get_by_text("median").first.wait_for()
+    nb.run(2)
+    # another kernel, then one that crashes
+    nb.say("return panel.sessionContext.changeKernel({name: 'python3'}).then(() => true);")
+    nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+    nb.loaded(1)
+    nb.kernel("import os, threading; threading.Timer(0.2, lambda: os._exit(9)).start()")
+    nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+    nb.page.locator(".jp-Dialog button.jp-mod-accept").click()
+    nb.loaded(1)
+    nb.run(2)
+    assert told() == ["# Tides at Windmill Quay", decision]
+
+
+@pytest.mark.spec("M7")
+def test_an_update_lands_in_the_cell_and_can_be_undone(notebook: Notebook) -> None:
+    nb = notebook.open(
+        "lands.ipynb", ("markdown", DOC), ("code", LOAD), ("code", "1"), ("code", "print('x')")
+    )
+    nb.loaded(1)
+    nb.run(2)
+    mark = nb.cell(0).locator(".ipymemory-mark")
+    assert mark.inner_text() == "living" and "up to date" in str(mark.get_attribute("aria-label"))
+    nb.panel(".ipymemory-documents").get_by_text("Tides").wait_for()
+    nb.edit(3)
+    nb.page.evaluate(
+        """() => { const cell = window.jupyterapp.shell.currentWidget.content.model.cells.get(0);
+            const comm = WebSocket.prototype; window.heard = 0; window.landed = 0;
+            cell.sharedModel.changed.connect(() => { window.landed = performance.now(); }); }"""
+    )
+    nb.kernel(f"{HEARD}({event('c0', DOC, NEW)!r})")
+    nb.until("return window.landed > 0;")
+    assert nb.source(0) == NEW
+    nb.rendered(0).get_by_text("at noon and at midnight").wait_for(timeout=900)
+    # nobody lost the cursor
+    assert nb.say(
+        "const n = panel.content;"
+        " return [n.activeCellIndex, n.mode, n.activeCell.editor.hasFocus()];"
+    ) == [3, "edit", True]
+    eventually(
+        lambda: [
+            each["outcome"] for each in nb.server.lines("event") if each["name"] == "document"
+        ],
+        "the kernel is told that it was applied",
+    )
+    # undo and redo, in the cell
+    nb.edit(0)
+    nb.page.keyboard.press("Control+z")
+    nb.until("return panel.content.model.cells.get(0).sharedModel.getSource() === argument;", DOC)
+    nb.page.keyboard.press("Control+Shift+z")
+    nb.until("return panel.content.model.cells.get(0).sharedModel.getSource() === argument;", NEW)
+    # written by an engine, so nobody's words
+    assert {
+        each["origin"] for each in nb.server.lines("markdown") if "MAGIC" in each["source"]
+    } == {"file"}
+
+
+@pytest.mark.spec("M7")
+def test_an_update_lands_within_300_ms(notebook: Notebook) -> None:
+    nb = notebook.open("soon.ipynb", ("markdown", DOC), ("code", LOAD), ("code", "1"))
+    nb.loaded(1)
+    nb.run(2)
+    nb.page.evaluate(
+        """() => { const cell = window.jupyterapp.shell.currentWidget.content.model.cells.get(0);
+            cell.sharedModel.changed.connect(() => { window.landed = Date.now(); }); }"""
+    )
+    # the kernel notes when it sent the update, by the same clock
+    nb.kernel(
+        "import time, threading\n"
+        "def _send():\n    global _sent\n    _sent = time.time()\n"
+        f"    {HEARD}({event('c0', DOC, NEW)!r})\n"
+        "_t = threading.Thread(target=_send); _t.start(); _t.join()"
+    )
+    nb.until("return window.landed > 0;")
+    sent = nb.say(
+        "return panel.sessionContext.session.kernel"
+        ".requestExecute({code: '', silent: true, user_expressions: {t: '_sent'}}).done"
+        ".then(told => Number(told.content.user_expressions.t.data['text/plain']));"
+    )
+    assert nb.page.evaluate("window.landed") - sent * 1000 < 300
+    # and within as much of leaving the cell
+    nb.edit(0)
+    nb.update("c0", NEW, DOC)
+    nb.cell(0).locator(".ipymemory-mark[data-state='waiting']").wait_for()
+    assert nb.source(0) == NEW
+    nb.page.evaluate("window.landed = 0")
+    began = nb.page.evaluate(
+        """() => { const began = Date.now();
+            window.jupyterapp.shell.currentWidget.content.mode = 'command'; return began; }"""
+    )
+    nb.until("return window.landed > 0;")
+    assert nb.page.evaluate("window.landed") - began < 300
+    assert nb.source(0) == DOC
+
+
+@pytest.mark.spec("M7")
+def test_typing_while_fifty_updates_arrive_loses_nothing(notebook: Notebook) -> None:
+    nb = notebook.open("typing.ipynb", ("markdown", DOC), ("code", LOAD), ("code", "1"))
+    nb.loaded(1)
+    nb.run(2)
+    nb.edit(0)
+    nb.page.keyboard.press("Control+End")
+    made = [DOC.replace("at noon", f"at noon, {n} times") for n in range(50)]
+    events = [event("c0", DOC, each) for each in made]
+    nb.page.evaluate(
+        """() => { const cell = window.jupyterapp.shell.currentWidget.content.model.cells.get(0);
+            window.changes = [];
+            cell.sharedModel.changed.connect(() => window.changes.push(
+                cell.sharedModel.getSource())); }"""
+    )
+    nb.kernel(
+        "import threading, time\n"
+        f"def _send():\n    for e in {events!r}:\n        {HEARD}(e); time.sleep(0.06)\n"
+        "threading.Thread(target=_send).start()"
+    )
+    typed = "\nTyped at ten characters a second."
+    nb.page.keyboard.type(typed, delay=100)
+    assert nb.source(0) == DOC + typed
+    nb.page.keyboard.press("Escape")
+    nb.until(
+        "return panel.content.model.cells.get(0).sharedModel.getSource() === argument;",
+        made[-1] + typed,
+    )
+    changes = nb.page.evaluate("window.changes")
+    # one change a character, and one merged update
+    assert len(changes) == len(typed) + 1
+    time.sleep(0.5)
+    applied = [each for each in nb.server.lines("event") if each.get("outcome") == "applied"]
+    assert nb.source(0) == made[-1] + typed and applied
+    # the person's step and the update's are two
+    nb.edit(0)
+    nb.page.keyboard.press("Control+z")
+    nb.until(
+        "return panel.content.model.cells.get(0).sharedModel.getSource() === argument;", DOC + typed
+    )
+
+
+@pytest.mark.spec("M7")
+def test_a_conflict_leaves_the_persons_text_and_keeps_a_proposal(notebook: Notebook) -> None:
+    nb = notebook.open("conflict.ipynb", ("markdown", DOC), ("code", LOAD), ("code", "1"))
+    nb.loaded(1)
+    nb.run(2)
+    nb.edit(0)
+    mine = DOC.replace("at noon", "at dawn")
+    nb.say("panel.content.model.cells.get(0).sharedModel.setSource(argument);", mine)
+    nb.update("c0", DOC, NEW)
+    nb.page.keyboard.press("Escape")
+    nb.cell(0).locator(".ipymemory-mark[data-state='proposal']").wait_for()
+    assert nb.source(0) == mine
+    item = nb.panel(".ipymemory-documents li")
+    assert "at noon and at midnight" in item.locator("ins").inner_text()
+    assert "at dawn" in item.locator("del").inner_text()
+    shot(nb, "proposal")
+    # by keyboard alone: the mark leads to the document's line, and from there on
+    nb.cell(0).locator(".ipymemory-mark").focus()
+    nb.page.keyboard.press("Enter")
+    nb.page.wait_for_function("() => document.activeElement?.closest('[data-cell]')")
+    nb.page.keyboard.press("Tab")
+    nb.page.keyboard.press("Tab")
+    assert nb.page.evaluate("document.activeElement.textContent") == "Use this text"
+    nb.page.keyboard.press("Enter")
+    nb.until("return panel.content.model.cells.get(0).sharedModel.getSource() === argument;", NEW)
+    nb.cell(0).locator(".ipymemory-mark[data-state='current']").wait_for()
+    outcomes = [each["outcome"] for each in nb.server.lines("event") if each["name"] == "document"]
+    assert "conflict" in outcomes
+
+
+def test_nothing_is_written_where_no_living_document_is(notebook: Notebook) -> None:
+    evil = "# Tides <img src=x onerror='window.evil = 1'><script>window.evil = 2</script>"
+    nb = notebook.open("hostile.ipynb", ("markdown", evil), ("code", LOAD), ("code", "1"))
+    nb.loaded(1)
+    nb.run(2)
+    nb.panel(".ipymemory-notes").get_by_text("Tides").first.wait_for()
+    nb.update("c0", evil, "mine now")
+    nb.update("c2", "1", "import os")
+    push = "get_ipython()._ipymemory.frontend.push"
+    for data in (
+        "'doc.update', cell='c2', base='1', source='import os', job=''",
+        "'doc.update', cell='c0', base=None, source=3",
+        "'doc.update'",
+        "'notes', text=7",
+        "'notes', text='# Tides\\n\\n<b onclick=\"window.evil = 3\">x</b> ![](http://x/y.png)'",
+        "'status', project=['x']",
+        "'no such thing'",
+    ):
+        nb.kernel(f"{push}({data})")
+    time.sleep(0.5)
+    assert (nb.source(0), nb.source(2)) == (evil, "1")
+    assert nb.page.evaluate("window.evil") is None
+    assert nb.panel(".ipymemory-notes img").count() == 0
+    nb.run(2)
+
+
+@pytest.mark.spec("M7")
+def test_of_a_hundred_documents_one_update_touches_one(notebook: Notebook) -> None:
+    docs = [("markdown", DOC.replace("Tides", f"Tides {n}")) for n in range(100)]
+    nb = notebook.open("hundred.ipynb", ("code", LOAD), ("code", "1"), *docs)
+    nb.loaded(0)
+    nb.run(1)
+    nb.until("return document.querySelectorAll('.ipymemory-documents > li').length === 100;")
+    nb.page.evaluate(
+        """() => { window.touched = [];
+            for (const cell of window.jupyterapp.shell.currentWidget.content.model.cells) {
+                cell.sharedModel.changed.connect(() => window.touched.push(cell.id)); } }"""
+    )
+    base = docs[40][1]
+    nb.update("c42", base, base.replace("at noon", "at dusk"))
+    nb.until("return window.touched.length > 0;")
+    time.sleep(0.3)
+    assert nb.page.evaluate("window.touched") == ["c42"]
+
+
+def test_a_setting_loads_it_by_itself(notebook: Notebook) -> None:
+    notebook.server.setting("ipymemory:plugin", {"autoLoad": True})
+    try:
+        nb = notebook.open("setting.ipynb", ("markdown", "# Tides"), ("code", "1"))
+        nb.recording()
+        nb.run(1)
+        # nothing of it is seen in the notebook, and the cell is the first
+        assert nb.say("return panel.content.model.cells.get(1).sharedModel.execution_count;") == 1
+        nb.panel(".ipymemory-notes").get_by_text("Tides").first.wait_for()
+    finally:
+        notebook.server.setting("ipymemory:plugin", {})
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_it_can_be_read_in_both_themes_wide_and_narrow(notebook: Notebook, theme: str) -> None:
+    nb = notebook.open(
+        "looks.ipynb",
+        ("markdown", DOC),
+        ("code", LOAD),
+        ("code", "level = [3, 4, 5]"),
+        ("code", "level['cm']"),
+    )
+    nb.page.evaluate(
+        """async theme => { await window.jupyterapp.commands.execute('apputils:change-theme',
+            {theme}); }""",
+        theme,
+    )
+    nb.page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
+    nb.loaded(1)
+    nb.run(2)
+    nb.run(3)
+    nb.panel(".ipymemory-notes").get_by_text("TypeError").first.wait_for()
+    for name, width in (("wide", 1280), ("narrow", 760)):
+        nb.page.set_viewport_size({"width": width, "height": 860})
+        nb.page.wait_for_timeout(300)
+        nb.cell(0).scroll_into_view_if_needed()
+        shot(nb, f"{theme.split()[-1].lower()}-{name}")
+        parts = [*nb.panel("p, h2, li, button").all(), nb.cell(0).locator(".ipymemory-mark")]
+        seen = [each for each in parts if each.is_visible() and each.inner_text()]
+        assert len(seen) > 5
+        # WCAG AA for text of this size
+        faint = [(each.inner_text(), _contrast(each)) for each in seen if _contrast(each) < 4.5]
+        assert not faint
+        box, edge = nb.panel().bounding_box(), width + 1
+        assert box is not None and box["x"] + box["width"] <= edge
+    if nb.server.app == "lab":
+        assert nb.page.locator(".ipymemory-status").inner_text() == "Memory: recording"
+    # every control has a name for who cannot see it
+    assert nb.page.evaluate(
+        """() => [...document.querySelectorAll(
+            '.ipymemory-panel button, .ipymemory-mark, .ipymemory-status')]
+            .every(each => each.getAttribute('aria-label') || each.textContent.trim())"""
+    )
+
+
+def _contrast(element: Any) -> float:
+    """Return the contrast of an element's text on what is behind it, by WCAG's formula."""
+    return float(
+        element.evaluate(
+            """element => {
+                const parse = text => (text.match(/[\\d.]+/g) ?? []).map(Number);
+                let node = element, back = [255, 255, 255];
+                while (node) {
+                    const found = parse(getComputedStyle(node).backgroundColor);
+                    if (found.length === 3 || found[3] > 0) { back = found; break; }
+                    node = node.parentElement;
+                }
+                const parsed = parse(getComputedStyle(element).color);
+                const alpha = parsed[3] ?? 1;
+                const front = parsed.slice(0, 3).map(
+                    (each, n) => alpha * each + (1 - alpha) * back[n]);
+                const light = color => {
+                    const [r, g, b] = color.slice(0, 3).map(each => {
+                        const part = each / 255;
+                        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+                    });
+                    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+                };
+                const one = light(front), two = light(back);
+                return (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+            }"""
+        )
+    )
