@@ -21,6 +21,7 @@ from ipymemory.config import Settings
 from ipymemory.config_files import config_files
 from ipymemory.config_reading import read_config_files
 from ipymemory.errors import CommandError, IpymemoryError
+from ipymemory.neutral import plain
 
 PREFIX = "ipymemory "
 
@@ -90,7 +91,7 @@ def _ask(question: str) -> str | None:
     if not sys.stdin or not sys.stdin.isatty():
         return None
     try:
-        return input(question)
+        return input(plain(question))
     except EOFError:
         return None
 
@@ -98,7 +99,7 @@ def _ask(question: str) -> str | None:
 def _write(text: str, *, error: bool = False) -> None:
     """Write `text` and a newline; the one place of this package that writes to a screen."""
     stream = sys.stderr if error else sys.stdout
-    line = text.rstrip("\n") + "\n"
+    line = plain(text).rstrip("\n") + "\n"
     try:
         stream.write(line)
     except UnicodeEncodeError:

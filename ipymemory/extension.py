@@ -46,7 +46,8 @@ def load(shell: Any) -> None:
         extension = Extension(shell)
         line = extension.greeting()
     except IpymemoryError as error:
-        raise UsageError(f"ipymemory was not loaded. {error}") from None
+        line = greeting.one_line(f"ipymemory was not loaded. {error}")
+        raise UsageError(line) from None
     extension.install()
     sys.stdout.write("\n".join((line, *extension.watch.refused)) + "\n")
 

@@ -65,7 +65,19 @@ def line(
             f"Nothing will be recorded, since {project.home} cannot be written: mend its "
             "permissions, or set IPYMEMORY_HOME to another folder."
         )
-    return " ".join(parts), told
+    return one_line(" ".join(parts)), told
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line and without what a screen takes for a command.
+
+    The folder, the notebook and its cells may be anybody's, and so may their names.
+    """
+    if text.isprintable():
+        return text
+    from ipymemory.neutral import plain  # late: nearly every line is as it should be
+
+    return " ".join(plain(text).split())
 
 
 def _can_be_written(home: Path) -> bool:

@@ -48,19 +48,30 @@ def show(shell: Any, page: Page) -> None:
 
     What was passed over is said below it, and beside it where the text must be JSON alone.
     """
+    from ipymemory.neutral import plain  # late: loading needs none of it
+
     said = () if page.pure else page.warnings
     if page.pure and page.warnings:
-        sys.stderr.write("\n".join((*page.warnings, "")))
+        sys.stderr.write(plain("\n".join((*page.warnings, ""))))
+    # Names of folders and files stand on many pages, and a folder may have come from anybody.
+    text = plain(page.plain)
     if getattr(shell, "kernel", None) is None:
-        sys.stdout.write("\n".join((page.plain.rstrip("\n"), *said, "")))
+        sys.stdout.write("\n".join((text.rstrip("\n"), *map(plain, said), "")))
         return
     from IPython.display import display
 
-    markdown = "\n\n".join((page.markdown, *said))
-    text = "\n".join((page.plain, *said))
+    markdown = plain("\n\n".join((page.markdown, *said)))
+    text = "\n".join((text, *map(plain, said)))
     display(  # type: ignore[no-untyped-call]
         {"text/markdown": markdown, "text/plain": text}, raw=True
     )
+
+
+def refusal(error: IpymemoryError) -> UsageError:
+    """Return what IPython shows of `error`: its sentence, without what moves a cursor."""
+    from ipymemory.neutral import plain  # late: loading needs none of it
+
+    return UsageError(plain(str(error)))
 
 
 def answer(question: str) -> str | None:
@@ -69,8 +80,10 @@ def answer(question: str) -> str | None:
     A notebook that a program runs has no standard input: IPython's StdinNotImplementedError,
     a RuntimeError.
     """
+    from ipymemory.neutral import plain  # late: loading needs none of it
+
     try:
-        return input(question)
+        return input(plain(question))
     except (EOFError, RuntimeError, OSError):
         return None
 
@@ -171,7 +184,7 @@ class MemoryMagics(Magics):
                 words = arg_split(line, posix=True, strict=False)
             page = table.call(self._place(), words)
         except IpymemoryError as error:
-            raise UsageError(str(error)) from None
+            raise refusal(error) from None
         with self._asker.aside():
             if not page.pure and (news := self._asker.news(page.markdown)):
                 page = replace(page, warnings=(*page.warnings, news))
@@ -204,7 +217,7 @@ class MemoryMagics(Magics):
             with stopping.Stop() as stop, self._asker.aside():
                 asking.ask(self.shell, self._asker, question, stop)
         except IpymemoryError as error:
-            raise UsageError(str(error)) from None
+            raise refusal(error) from None
 
     @cell_magic
     def private(self, line: str, cell: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ipymemory import lines, processes
+from ipymemory import cli, greeting, lines, magics, processes
 from ipymemory.commands import calling, table
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.pages import Argument, Arguments, Command, Page
@@ -575,3 +575,45 @@ def test_purge_of_something_unclear_removes_nothing(project: Project, line: str)
     with pytest.raises(CommandError, match="The right form is: ipymemory purge"):
         call(place(project), f"{line} --yes")
     assert folder.transcript.exists()
+
+
+HOSTILE_NAME = "a\x1b[31m\u202eb\n<img src=x onerror=alert(1)> \x9b2J\x07c"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such names there")
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize(
+    "line", ["status", "list", "cost", "doctor", "undo", "history", "proposals", "export out"]
+)
+def test_the_name_of_a_folder_does_nothing_where_it_is_shown(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    root = tmp_path / HOSTILE_NAME
+    root.mkdir()
+    monkeypatch.chdir(root)
+    place = Place(Settings(), home, project_of(root, home), lambda _: None, "%memory ")
+    table.call(place, ["remember", "the", "gauge", "drifts"])
+    page = table.call(place, line.split())
+    assert "<img" not in page.markdown
+    said: list[str] = []
+    monkeypatch.setattr(sys, "stdout", type("Screen", (), {"write": said.append}))
+    magics.show(None, page)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", "".join(said))
+    assert all(each not in page.as_json().plain for each in "\x1b\x9b\x07\u202e")
+    assert json.loads(page.as_json().plain) == page.data
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such names there")
+def test_loading_says_one_line_whatever_the_folder_is_called(tmp_path: Path, home: Path) -> None:
+    root = tmp_path / HOSTILE_NAME
+    root.mkdir()
+    line, _ = greeting.line(
+        project_of(root, home), Identity(None, None, "", True), datetime.now(UTC)
+    )
+    assert line.isprintable() and "project ab <img" in line
+
+
+def test_a_refusal_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert str(magics.refusal(CommandError("no \x1b[2Jsuch \u202efile"))) == "no such file"
+    assert cli.main(["notes", "no\x1b[2J\u202esuch.ipynb"]) == 2
+    assert "no file nosuch.ipynb." in capsys.readouterr().err

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from ipymemory.commands.amounts import counted
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.cost import Ledger, Spent
@@ -30,7 +31,7 @@ def _cost(place: Place, arguments: Arguments) -> Page:
     if not total.calls:
         return Page("No model was called in this project yet, so nothing was spent.", data)
     out = [
-        f"**Cost** in {place.project.root.name or place.project.root}",
+        f"**Cost** in {one(place.project.root.name or str(place.project.root))}",
         "",
         f"- **Today** (UTC) {_told(day)}",
         f"- **In all** {_told(total)}",

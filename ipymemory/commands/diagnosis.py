@@ -18,6 +18,7 @@ from pathlib import Path
 from ipymemory import kernel_hook, markdown, prompts, sessions
 from ipymemory.commands import memory_diagnosis
 from ipymemory.commands.amounts import counted
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import IpymemoryError
@@ -57,7 +58,7 @@ def _doctor(place: Place, arguments: Arguments) -> Page:
     if not findings:
         return Page(f"Nothing is wrong. Looked at: {looked}.", [])
     lines = [f"{counted(len(findings), 'finding')}. Looked at: {looked}.", ""]
-    lines += [f"- **{each.what}** {each.to_do}" for each in findings]
+    lines += [f"- **{one(each.what)}** {one(each.to_do)}" for each in findings]
     return Page("\n".join(lines), [asdict(each) for each in findings])
 
 

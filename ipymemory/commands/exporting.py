@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ipymemory.commands.amounts import counted, size
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
@@ -39,8 +40,8 @@ def _export(place: Place, arguments: Arguments) -> Page:
             "make room or name another place."
         ) from error
     return Page(
-        f"Exported to {target}: {counted(count, 'file')}, {size(total)}. It holds transcripts and "
-        "notes with secrets masked; look through it before you give it away.",
+        f"Exported to {one(str(target))}: {counted(count, 'file')}, {size(total)}. It holds "
+        "transcripts and notes with secrets masked; look through it before you give it away.",
         {"path": str(target), "files": count, "bytes": total},
     )
 

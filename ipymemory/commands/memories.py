@@ -96,7 +96,11 @@ def _list(place: Place, arguments: Arguments) -> Page:
         )
     now = datetime.now(UTC)
     total = counted(len(every), "memory", "memories")
-    lines = [f"{total} in {folder.folder}, newest first.", "", *(line(each, now) for each in every)]
+    lines = [
+        f"{total} in {one(str(folder.folder))}, newest first.",
+        "",
+        *(line(each, now) for each in every),
+    ]
     lines += ["", f"`{place.prefix}show NAME` shows one."]
     return Page("\n".join(lines), [_listed(each, now) for each in every])
 

@@ -40,6 +40,9 @@ class Page:
     def as_json(self) -> Page:
         """Return the page that shows its `data` as JSON, fenced in Markdown so that it stays so."""
         text = json.dumps(self.data, indent=2, ensure_ascii=False)
+        if not text.isprintable():
+            # The same value for a program, and nothing for a terminal to act upon.
+            text = "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
         return replace(self, markdown=f"```json\n{text}\n```", text=text, pure=True)
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ipymemory.commands.amounts import counted
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.commands.remembering import index_follows
@@ -74,7 +75,7 @@ def _undo(place: Place, arguments: Arguments) -> Page:
             ) from None
         files = history.undo(entry.id, force=True)
     index_follows(place)
-    names = ", ".join(str(path) for path in files) or "no file, since all held that already"
+    names = ", ".join(one(str(path)) for path in files) or "no file, since all held that already"
     return Page(
         f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). Put back: {names}. The same "
         f"turns are left out from now on; `{place.prefix}undo RUN` with the newest run of "

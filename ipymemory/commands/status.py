@@ -10,6 +10,7 @@ from typing import Any
 
 from ipymemory import engines, lines, memory_place, sessions
 from ipymemory.commands.amounts import counted, size
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.cost import Ledger
@@ -66,7 +67,7 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
     """Return the page. It names no other notebook: what a cell prints is saved with this one."""
     kept, session = data["kept"], data["session"]
     out = [
-        f"**Project** {data['project']}",
+        f"**Project** {one(data['project'])}",
         "",
         f"- **Engine** {data['engine_told']}",
         f"- **Mode** {data['mode']}",
@@ -96,7 +97,7 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
     ]
     out += [f"- **Problem** {each}" for each in data["problems"]]
     out += ["", "**Files**", ""]
-    out += [f"- {name}: {path}" for name, path in data["files"].items()]
+    out += [f"- {name}: {one(path)}" for name, path in data["files"].items()]
     return out
 
 
