@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from ipymemory import looked_through
 from ipymemory.commands.amounts import counted
-from ipymemory.commands.runs import SHORT
+from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import IpymemoryError
 from ipymemory.history import History
 from ipymemory.neutral import neutral

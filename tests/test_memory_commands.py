@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,14 @@ import pytest
 from kernels import Kernel
 
 import ipymemory
-from ipymemory import cli, greeting, places
+from ipymemory import cli, greeting, lines, places
 from ipymemory.commands import calling, table
 from ipymemory.commands.pages import Page
 from ipymemory.commands.place import Place
 from ipymemory.commands.remembering import guessed
 from ipymemory.config import Settings
 from ipymemory.errors import CommandError, IpymemoryError, MemoryMissing, MemoryRefused
+from ipymemory.history import History
 from ipymemory.memory_files import Draft, MemoryFolder, Source, opened
 from ipymemory.places import Project, SessionFolder
 
@@ -75,7 +78,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_what_is_remembered_is_listed_shown_and_recalled(project: Project) -> None:
     page = call(project, f"remember {DATES}", live=Loaded())
     name = "dates-in-this-source-are-day-first-from-the-data-team"
-    assert page.markdown == f"Remembered as `{name}` (project). `%memory undo` takes it back."
+    run = lines.read(project.history / "log.jsonl")[0][0]["run"][:16]
+    assert page.markdown == f"Remembered as `{name}` (project). `%memory undo {run}` takes it back."
     assert page.data["new"]
     assert page.data["source"] == {"session": "s1", "quote": DATES, "origin": "person"}
     listed = call(project, "list")
@@ -116,9 +120,7 @@ def test_a_change_of_mind_takes_the_old_ones_place_and_says_so(
 ) -> None:
     call(project, f"remember {first}")
     page = call(project, f"remember {second}")
-    assert f", in place of what was kept of the same: “{first}”. `ipymemory undo` brings" in (
-        page.markdown
-    )
+    assert f", in place of what was kept of the same: “{first}”. `ipymemory undo " in page.markdown
     (kept,) = call(project, "list").data
     assert kept["description"] == second.rstrip(".") or kept["body"].strip() == second
     assert page.data["replaced"] == first
@@ -187,6 +189,45 @@ def test_undo_of_a_save_takes_its_line_too(project: Project) -> None:
     assert "dates" not in (project.memory / "MEMORY.md").read_text().lower()
     assert "cents" in (project.memory / "MEMORY.md").read_text()
     assert call(project, "recall dates").exit == 1
+
+
+@pytest.mark.spec("L8")
+@pytest.mark.parametrize("folder", [True, False], ids=["in a session", "before the first cell"])
+@pytest.mark.parametrize("undone", ["remember", "replace", "forget", "accept"])
+def test_the_way_back_that_is_told_leads_back_whatever_was_written_since(
+    project: Project, folder: bool, undone: str
+) -> None:
+    def typed(line: str) -> Page:
+        where = place(project, Loaded())
+        return table.call(where if folder else replace(where, folder=None), line.split())
+
+    def kept() -> list[str]:
+        return sorted(each["description"] for each in call(project, "list").data or ())
+
+    if undone != "remember":
+        typed("remember Amounts are in cents")
+    if undone == "accept":
+        typed("mode confirm")
+        waits = typed("remember Dates are day-first").data["id"]
+    before = kept()
+    said = typed(
+        {
+            "remember": "remember Dates are day-first",
+            "replace": "remember Amounts are in euros",
+            "forget": "forget amounts",
+            "accept": f"proposals --accept {waits if undone == 'accept' else ''}",
+        }[undone]
+    ).markdown
+    assert kept() != before
+    # The notes are brought up to date a second later, by a run of their own.
+    notes = project.sessions / "s1" / "notes.md"
+    notes.parent.mkdir(parents=True)
+    run = History(project.history).begin("session_notes", "extractive", "6 turns", (), "s1")
+    run.write(notes.resolve(), b"# Current State\n", seen=None)
+    run.close()
+    (back,) = re.findall(r"`%memory (undo [^`]*)`", said)
+    typed(back)
+    assert kept() == before
 
 
 @pytest.mark.parametrize(

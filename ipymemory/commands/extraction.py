@@ -10,7 +10,7 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.runs import SHORT
+from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import CommandError
 
 ASK_SECONDS = 240.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from ipymemory import engines, markdown, notes_base, prompts, sessions
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.runs import SHORT
+from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import CommandError, PlaceError
 from ipymemory.places import SessionFolder
 

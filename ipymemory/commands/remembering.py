@@ -23,6 +23,9 @@ from ipymemory.memory_files.values import one_line
 
 TITLE = 60
 
+SHORT = 16
+"""Digits of a run's id that are shown: its time and its place within the millisecond."""
+
 _KINDS = (
     ("reference", re.compile(r"https?://|\b(?:dashboard|wiki|runbook|documented in)\b", re.I)),
     ("user", re.compile(r"^\W*(?:I|I'm|I’m|my|me|call me)\b", re.I)),
@@ -80,10 +83,10 @@ def _remember(place: Place, arguments: Arguments) -> Page:
     if (old := before.get(done.name)) is not None:
         return Page(
             f"{told}, in place of what was kept of the same: “{one(old.description)}”. "
-            f"`{place.prefix}undo` brings that back.",
+            f"{_undo(place, run)} brings that back.",
             {**data, "replaced": old.description},
         )
-    return Page(f"{told}. `{place.prefix}undo` takes it back.", data)
+    return Page(f"{told}. {_undo(place, run)} takes it back.", data)
 
 
 def _forget(place: Place, arguments: Arguments) -> Page:
@@ -101,7 +104,7 @@ def _forget(place: Place, arguments: Arguments) -> Page:
     _happened(place, "forgotten", done)
     return Page(
         f"Forgotten: `{one(done.name)}`. It will not be learned again by itself; "
-        f"`{place.prefix}undo` brings it back.",
+        f"{_undo(place, run)} brings it back.",
         done.as_dict(),
     )
 
@@ -123,7 +126,7 @@ def _proposals(place: Place, arguments: Arguments) -> Page:
         run.close()
         _happened(place, "saved" if chosen.draft else "forgotten", memory)
         return Page(
-            f"Done: {one(chosen.line)}. `{place.prefix}undo` takes it back.", memory.as_dict()
+            f"Done: {one(chosen.line)}. {_undo(place, run)} takes it back.", memory.as_dict()
         )
     every = waiting.waiting(store)
     if not every:
@@ -152,6 +155,11 @@ def index_follows(place: Place) -> None:
 def _run(place: Place, job: str, reason: str) -> Run:
     history = History(place.project.history, place.settings.memory.history_keep)
     return history.begin(job, "person", reason, (), place.folder.id if place.folder else "")
+
+
+def _undo(place: Place, run: Run) -> str:
+    """Return the command that takes `run` back, whatever the engines write in between."""
+    return f"`{place.prefix}undo {run.id[:SHORT]}`"
 
 
 def _proposed(place: Place, proposal: Proposal) -> Page:

@@ -12,15 +12,12 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.remembering import index_follows
+from ipymemory.commands.remembering import SHORT, index_follows
 from ipymemory.errors import ChangedSince, CommandError
 from ipymemory.history import History, RunEntry
 
 SHOWN = 20
 """Runs that ``history`` shows unless told otherwise (interface.md)."""
-
-SHORT = 16
-"""Digits of a run's id that are shown: its time and its place within the millisecond."""
 
 
 def _history(place: Place, arguments: Arguments) -> Page:
@@ -122,7 +119,8 @@ def _chosen(place: Place, name: str | None, *, standing: bool = False) -> RunEnt
         usable = [e for e in entries if not standing or not (e.undoes or e.undone_by)]
         return usable[0] if usable else None
     entry = _store(place).find(name)
-    if entry not in entries:
+    if entry not in entries and (entry.session or entry.engine != "person"):
+        # What a person did by hand before the first cell belongs to no session, and they name it.
         raise CommandError(
             f"Run {entry.id[:SHORT]} belongs to another session, whose text would be saved with "
             f"this notebook. Use `ipymemory diff {entry.id[:SHORT]}` or `undo` in a terminal."
