@@ -184,6 +184,14 @@ class Extraction(Section):
     minutes = Float(3.0, min=0.01, max=60.0, help="Most minutes of one run.").tag(config=True)
 
 
+class MagicDocs(Section):
+    """Living documents, which keep themselves true."""
+
+    enabled = Bool(
+        True, help="Whether living documents of a running notebook are brought up to date."
+    ).tag(config=True)
+
+
 class Engine(Section):
     """The worker process and the engine that runs in it."""
 
@@ -263,6 +271,7 @@ CLASSES: tuple[type[Section], ...] = (
     Privacy,
     SessionNotes,
     Extraction,
+    MagicDocs,
     Engine,
 )
 
@@ -279,6 +288,7 @@ class Settings:
             self.privacy = Privacy(config=config)
             self.session_notes = SessionNotes(config=config)
             self.extraction = Extraction(config=config)
+            self.magic_docs = MagicDocs(config=config)
             self.engine = Engine(config=config)
         except TraitError as error:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
@@ -342,6 +352,7 @@ class Settings:
             self.privacy,
             self.session_notes,
             self.extraction,
+            self.magic_docs,
             self.engine,
         )
 

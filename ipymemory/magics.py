@@ -189,6 +189,8 @@ class MemoryMagics(Magics):
             if not page.pure and (news := self._asker.news(page.markdown)):
                 page = replace(page, warnings=(*page.warnings, news))
             show(self.shell, page)
+            if page.next_input:
+                self.shell.set_next_input(page.next_input)
 
     # A question is nobody's template: ``{x}`` and ``$x`` in it stay as they are.
     @no_var_expand

@@ -152,6 +152,11 @@ class SessionFolder:
         return self.path / "shown.json"
 
     @property
+    def documents(self) -> Path:
+        """Updates of living documents that wait for the user."""
+        return self.path / "documents.json"
+
+    @property
     def untold(self) -> Path:
         """What was learned and not told yet."""
         return self.path / "untold.json"

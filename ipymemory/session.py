@@ -22,6 +22,7 @@ from ipymemory.agent import Outcome
 from ipymemory.asks import Asks, Question
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
+from ipymemory.documenting import Documenting
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extracting import Extracting
@@ -29,6 +30,7 @@ from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
 from ipymemory.history import History
 from ipymemory.jobs import session_notes
+from ipymemory.jobs.magic_docs import Looked
 from ipymemory.learning import Extracted
 from ipymemory.model_extraction import ModelExtraction
 from ipymemory.model_notes import ModelNotes
@@ -73,6 +75,7 @@ class MemorySession:
         self.model_extraction = ModelExtraction(
             folder, project, self.transcript, self.extracting, self.session_model, clock
         )
+        self.documenting = Documenting(folder, project, self.bus, self.transcript, clock)
         self._asks = Asks(folder, project, self.bus, self._history, self.session_model)
         self._clock = clock
         self._changed: dict[str, None] = {}
@@ -109,7 +112,8 @@ class MemorySession:
     def running(self) -> bool:
         """Whether a run is in flight or waits for one."""
         learning = self.extracting.running or self.model_extraction.running
-        return self._lock.locked() or self._next is not None or learning
+        writing = self._lock.locked() or self._next is not None or self.documenting.running
+        return writing or learning
 
     def gate(self) -> Gate:
         """Return whether an update of the notes may start now, and why."""
@@ -136,6 +140,7 @@ class MemorySession:
             self._notes_due(),
             self.extracting.due(self.settings),
             self.model_extraction.due(self.settings),
+            self.documenting.due(self.settings),
         )
         return min((each for each in dues if each is not None), default=None)
 
@@ -166,7 +171,13 @@ class MemorySession:
             notes = await self.update_notes(by_model=True)
         if self.model_extraction.gate(self.settings).open:
             await self.model_extraction.look(self.settings)
+        await self.documenting.run_due(self.settings)
         return notes
+
+    async def update_documents(self) -> Looked:
+        """Bring the notebook's living documents up to date now; raises `IpymemoryError`."""
+        self.observe()
+        return await self.documenting.update(self.settings)
 
     async def extract(self) -> list[Extracted]:
         """Look for memories now, also with a model where one may work; return each outcome."""
@@ -245,6 +256,7 @@ class MemorySession:
                 "notes by a model": self.model_gate().reason,
                 "extraction": self.extracting.gate(self.settings).reason,
                 "extraction by a model": self.model_extraction.gate(self.settings).reason,
+                "documents": self.documenting.gate(self.settings).reason,
             },
             "running": self.running,
             "waiting": len(self._changed),
@@ -256,6 +268,7 @@ class MemorySession:
                 "notes by a model": self._model_notes.ran.as_dict(),
                 "extraction": self.extracting.ran.as_dict(),
                 "extraction by a model": self.model_extraction.ran.as_dict(),
+                "documents": self.documenting.ran.as_dict(),
             },
         }
 
@@ -335,6 +348,7 @@ class MemorySession:
         new = self.transcript.follow()
         self._unread = False
         self.extracting.observe(new)
+        self.documenting.observe(new)
         if first:
             new = self._not_covered(new)
         if new:

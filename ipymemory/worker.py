@@ -323,6 +323,8 @@ class Worker:
                     f"The notes were not updated: {outcome.error or outcome.status}"
                 )
             return outcome.as_dict()
+        if name == "update_documents":
+            return (await session.update_documents()).as_dict()
         if name == "extract":
             return told(await session.extract())
         raise IpymemoryError(f"The worker knows no question called {name!r}.")

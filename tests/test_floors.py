@@ -26,7 +26,7 @@ FLOORS = {
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside memory_files recall consent messages_api prices documents",
-    2: "agent context cost notes_base notes_checks learning",
+    2: "agent context cost notes_base notes_checks learning document_updates",
     3: "jobs",
     4: "session worker engines",
     5: (
@@ -99,6 +99,8 @@ PARTS = {
     "notebook_spans": "notebooks",
     "document_records": "documents",
     "document_files": "documents",
+    "document_proposals": "documents",
+    "documenting": "session",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 

@@ -15,12 +15,11 @@ from made import frame
 from test_document_files import folder as folder
 from test_document_files import notebook, recorded, run, written
 
-from ipymemory import cli, document_records, processes
+from ipymemory import cli, document_records, document_updates, processes
 from ipymemory.document_files import of_file
 from ipymemory.extractive import Chapter, write_document
 from ipymemory.extractive.document import ordered
 from ipymemory.history import Run
-from ipymemory.jobs import magic_docs
 from ipymemory.places import project_of
 from ipymemory.sessions import Identity, claim
 from ipymemory.turns import BoundName, CellError, Turn
@@ -248,7 +247,7 @@ def test_100_documents_in_one_notebook(folder: Path) -> None:
         )
     path = recorded(written(folder / "a.ipynb", value))
     place = project_of(path, folder.parent / "home")
-    (one,) = magic_docs.update_file(path, place, 200, dry=False, title="57")
+    (one,) = document_updates.update_file(path, place, 200, dry=False, title="57")
     assert not one.fresh
     texts = [each.text for each in of_file(path)]
     assert [at for at, each in enumerate(texts) if "Overview" in each] == [57]

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 from ipymemory import document_files
+from ipymemory.commands import live_documents
 from ipymemory.commands.amounts import counted
+from ipymemory.commands.document_pages import checked, difference, name_of, plain
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.commands.runs import SHORT
-from ipymemory.document_files import Found, Living
 from ipymemory.errors import CommandError
 
 FORMATS = ("text", "json", "github")
-ACTIONS = ("list", "check", "update")
-
-_UPDATE = "`ipymemory docs update` writes them anew."
+ACTIONS = ("list", "check", "update", "diff", "apply")
+IN_NOTEBOOKS = ("diff", "apply")
+"""What only a running notebook has: its updates wait until somebody takes them."""
 
 
 def _docs(place: Place, arguments: Arguments) -> Page:
-    page = _without_place(arguments)
+    page = live_documents.run(place, arguments) if place.live else _without_place(arguments)
     if page is not None:
         return page
+    if arguments["action"] in IN_NOTEBOOKS:
+        raise CommandError(
+            f"docs {arguments['action']} is for a running notebook: type %memory docs "
+            f"{arguments['action']} there."
+        )
     if arguments["action"] == "update":
         return _update(place, arguments)
     raise CommandError(
@@ -40,12 +44,12 @@ def _without_place(arguments: Arguments) -> Page | None:
     if format not in FORMATS:
         raise CommandError(f"--format takes {', '.join(FORMATS)}, not {format!r}.")
     found = document_files.look([Path(each) for each in arguments["words"]] or [Path()])
-    return _checked(found, format, check=action == "check")
+    return checked(found, format, check=action == "check")
 
 
 def _update(place: Place, arguments: Arguments) -> Page:
     """Write closed files anew; of a running notebook nothing (M8)."""
-    from ipymemory.jobs import magic_docs
+    from ipymemory import document_updates
 
     if arguments["engine"] not in (None, "extractive"):
         raise CommandError(
@@ -57,33 +61,33 @@ def _update(place: Place, arguments: Arguments) -> Page:
         )
     dry = bool(arguments["dry_run"])
     memory = place.settings.memory
-    holders = magic_docs.Holders(place.home, share_worktrees=memory.share_worktrees)
+    holders = document_updates.Holders(place.home, share_worktrees=memory.share_worktrees)
     names = [Path(each) for each in arguments["words"]] or [Path()]
-    done, problems = magic_docs.update(names, holders, memory.history_keep, dry=dry)
+    done, problems = document_updates.update(names, holders, memory.history_keep, dry=dry)
     changed = [each for each in done if not each.fresh]
     data = {
         "documents": [
             {
-                "path": _name(each.path),
+                "path": name_of(each.path),
                 "title": each.title,
                 "changed": not each.fresh,
                 "run": each.run,
-                "diff": _diff(each.before, each.after, _name(each.path)),
+                "diff": difference(each.before, each.after, name_of(each.path)),
             }
             for each in done
         ],
-        "problems": [{"path": _name(path), "error": text} for path, text in problems],
+        "problems": [{"path": name_of(path), "error": text} for path, text in problems],
         "dry_run": dry,
     }
     lines: list[str] = []
     for each in changed:
         if dry:
-            lines.append(_diff(each.before, each.after, _name(each.path)))
+            lines.append(difference(each.before, each.after, name_of(each.path)))
         else:
             undo = f"{place.prefix}undo {each.run[:SHORT]}"
-            title = _plain(each.title)
-            lines.append(f'- {_name(each.path)}: "{title}" is up to date; `{undo}` takes it back')
-    lines += [f"- {_plain(text)}" for _, text in problems]
+            title = plain(each.title)
+            lines.append(f'- {name_of(each.path)}: "{title}" is up to date; `{undo}` takes it back')
+    lines += [f"- {plain(text)}" for _, text in problems]
     what = "would be written anew" if dry else "written anew"
     same = len(done) - len(changed)
     count = counted(len(changed), "living document")
@@ -92,89 +96,14 @@ def _update(place: Place, arguments: Arguments) -> Page:
     return Page("", data, 2 if problems else 0, text="\n".join(lines))
 
 
-def _diff(before: str, after: str, name: str) -> str:
-    from ipymemory.history import unified
-
-    return "".join(unified(before, after, f"{name} now", f"{name} new")).rstrip("\n")
-
-
-def _checked(found: Found, format: str, *, check: bool) -> Page:
-    stale = [each for each in found.documents if each.stale]
-    code = (2 if found.problems else 1 if stale else 0) if check else 2 if found.problems else 0
-    data = {
-        "documents": [_as_dict(each) for each in found.documents],
-        "problems": [{"path": _name(path), "error": text} for path, text in found.problems],
-        "files": found.files,
-    }
-    if format == "json":
-        return Page("", data, code).as_json()
-    if format == "github":
-        lines = [_annotation("error", path, text) for path, text in found.problems]
-        lines += [_annotation("warning", each.path, _why(each)) for each in stale]
-        return Page("\n".join(lines), data, code, pure=True)
-    shown = stale if check else found.documents
-    lines = [f"- {_name(each.path)}: {_plain(_why(each))}" for each in shown]
-    lines += [f"- {_plain(text)}" for _, text in found.problems]
-    count = counted(len(found.documents), "living document")
-    fresh = len(found.documents) - len(stale)
-    said = f"{count} in {counted(found.files, 'file')}: {fresh} up to date, {len(stale)} stale."
-    if stale and check:
-        said = f"{said} {_UPDATE}"
-    return Page(
-        "\n".join([*lines, *([""] if lines else []), said[0].upper() + said[1:]]), data, code
-    )
-
-
-def _why(document: Living) -> str:
-    stale = document.stale
-    title = f'"{document.title}"'
-    if not stale:
-        return f"{title} is up to date"
-    return f"{title} is stale: {'; '.join(stale)}"
-
-
-def _as_dict(document: Living) -> dict[str, Any]:
-    return {
-        "path": _name(document.path),
-        "title": document.title,
-        "cell": document.cell,
-        "stale": bool(document.stale),
-        "reasons": list(document.stale),
-        "updated": document.record.updated if document.record else "",
-    }
-
-
-def _name(path: Path) -> str:
-    """Return `path` as people here would write it: below the current folder, else in full."""
-    try:
-        return path.relative_to(Path.cwd().resolve()).as_posix()
-    except (ValueError, OSError):
-        return str(path)
-
-
-def _annotation(kind: str, path: Path, text: str) -> str:
-    """Return a line that GitHub shows beside the file; what could begin another one is escaped."""
-    name = _escaped(_name(path)).replace(":", "%3A").replace(",", "%2C")
-    return f"::{kind} file={name},title=living document::{_escaped(text)}"
-
-
-def _escaped(text: str) -> str:
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "?", text)
-
-
-def _plain(text: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in text)
-
-
 DOCS = Command(
     "docs",
     "list living documents, check them, write them anew",
     _docs,
     (
-        Argument("ACTION", "list (by itself), check or update", "list|check|update"),
+        Argument("ACTION", "list, check, update; in a notebook also diff, apply", "ACTION"),
         Argument(
-            "WORDS", "notebooks, .md files or folders; else the current folder", "PATHS", words=True
+            "WORDS", "files or folders; in a notebook a document's title", "PATHS", words=True
         ),
         Argument("--format", "text, json or github (annotations)", "FORMAT"),
         Argument("--dry-run", "with update: show what would be written"),
@@ -184,8 +113,9 @@ DOCS = Command(
     details=(
         "A markdown cell or a .md file that begins with a heading '# MAGIC DOC: title' is one. "
         "check needs no model and no home folder; it ends with 0 when all are up to date, 1 when "
-        "one is stale, 2 when a file cannot be read. update writes closed files, only "
-        "between its own two comment lines, with the way back in the history."
+        "one is stale, 2 when a file cannot be read. update writes closed files, only between its "
+        "own two comment lines, with the way back in the history. In a running notebook an update "
+        "waits: diff shows it, apply puts it into a new cell below."
     ),
     anywhere=_without_place,
 )

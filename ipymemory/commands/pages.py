@@ -36,6 +36,8 @@ class Page:
     text: str = ""
     warnings: tuple[str, ...] = ()
     pure: bool = False
+    next_input: str = ""
+    """What the next cell is to hold, for the person to look at and keep."""
 
     def as_json(self) -> Page:
         """Return the page that shows its `data` as JSON, fenced in Markdown so that it stays so."""

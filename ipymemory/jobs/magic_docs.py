@@ -1,209 +1,211 @@
-"""Living documents brought up to date: closed files on disk, by the command line alone (M8).
+"""Living documents of a running notebook, brought up to date when the kernel is at rest (M3).
 
-The extractive engine writes what is true from the notebook itself, between its own two lines;
-code holds that the heading and the instruction line stay byte for byte (M5) and that nothing else
-changes. History first, then the file, and only if it still is what was read.
+What is told comes from the cells as they ran in this session, with the names they bound and
+their shapes, in the order of the saved notebook; cells that did not run here from the file. The
+outcome is a proposal, and an event for the page that shows the cell. The notebook is only read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import document_files, document_records, notebooks, places, sessions
-from ipymemory.document_files import Living
-from ipymemory.document_records import Cell
-from ipymemory.documents import find
-from ipymemory.errors import FormatError, IpymemoryError, NotebookError, PlaceError
-from ipymemory.extractive import Chapter, write_document
-from ipymemory.history import History
-from ipymemory.notebook_spans import with_cell
-from ipymemory.places import Project
-from ipymemory.turns import Turn, utc_now
+from ipymemory import document_proposals, gates
+from ipymemory.config import Settings
+from ipymemory.document_files import MOST_TEXT, MOST_TITLE, bytes_of, of_file
+from ipymemory.document_proposals import Proposal
+from ipymemory.document_updates import JOB, source, text_of
+from ipymemory.documents import find, fingerprint
+from ipymemory.errors import FormatError, IpymemoryError
+from ipymemory.events import Bus, Event
+from ipymemory.extractive import Chapter
+from ipymemory.held import resolved
+from ipymemory.places import SessionFolder
+from ipymemory.redaction import Masker
+from ipymemory.turns import Entry, Prose, Turn, new_id, utc_now
 
-JOB = "magic_docs"
-ENGINE = "extractive"
-
-
-@dataclass(frozen=True, slots=True)
-class Updated:
-    """A document with the text it had and the one it gets; `run` is its write in the history.
-
-    `fresh` tells that there was nothing to do.
-    """
-
-    path: Path
-    title: str
-    before: str
-    after: str
-    fresh: bool
-    run: str = ""
+_ROOM = 512
+"""Bytes below the bound of a recorded text from which on it may have been cut."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A notebook as it was read once, so that text and record come from the same bytes."""
+class Context:
+    """What a run needs; `apply` tells whether the page may put updates into its cells."""
 
-    path: Path
-    content: Mapping[str, Any]
-    turns: tuple[Turn, ...]
-    cells: tuple[Cell, ...]
+    folder: SessionFolder
+    settings: Settings
+    bus: Bus
+    notebook: Path | None
+    apply: bool
 
 
-def source(path: Path, data: bytes) -> Source:
-    """Return the notebook `path` in `data`, its turns labelled as a document names cells.
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a run came to: how many documents there are, what waits, what was left alone and why."""
 
-    Raises `NotebookError`.
+    documents: int
+    proposals: tuple[Proposal, ...]
+    refused: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "documents": self.documents,
+            "proposals": [each.title for each in self.proposals],
+            "refused": list(self.refused),
+        }
+
+
+def gate(settings: Settings, *, fresh: bool, rest_seconds: float, busy: bool) -> gates.Gate:
+    """Return whether a run may start now, and why (behaviour M3)."""
+    if not settings.magic_docs.enabled:
+        return gates.Gate(False, "living documents are turned off (MagicDocs.enabled)")
+    if not fresh:
+        return gates.Gate(False, "there is no living document, or nothing has run since")
+    if busy:
+        return gates.Gate(False, "a cell is running")
+    if rest_seconds < settings.engine.idle_seconds:
+        wait = settings.engine.idle_seconds
+        return gates.Gate(False, f"the kernel has been at rest for less than {wait:g} s")
+    return gates.Gate(True, "something has run and the kernel is at rest")
+
+
+def update(context: Context, entries: Sequence[Entry]) -> Looked:
+    """Write every document of the notebook anew from `entries`, one after another.
+
+    What was proposed before and not taken is made anew too. Raises `IpymemoryError` when nothing
+    can be kept.
     """
-    content = document_files.content(path, data)
-    found = document_files.code_cells(content)
-    # `notebooks` counts what is a cell at all, from 1.
-    places_of = [at for at, each in enumerate(content["cells"]) if isinstance(each, dict)]
-    labels = {f"cell {places_of.index(at) + 1}": cell.label[1:-1] for at, cell in found}
-    turns: tuple[Turn, ...] = ()
-    if found:
-        turns = tuple(
-            replace(each, id=labels[each.id])
-            for each in notebooks.parse(path, data).entries
-            if isinstance(each, Turn) and each.id in labels
-        )
-    return Source(path, content, turns, tuple(cell for _, cell in found))
-
-
-def text_of(document: Living, sources: Sequence[Source]) -> str:
-    """Return the text of `document` as it should be, all that is not ours as it was.
-
-    Raises `FormatError` where it is not known what in it is ours.
-    """
-    head = document.head
-    marks = head.heading.lstrip(" ")
-    level = len(marks) - len(marks.lstrip("#"))
-    base = document.path.parent
-    chapters = [Chapter(each.path.relative_to(base).as_posix(), each.turns) for each in sources]
-    after = document_records.filled(document.text, head.end, write_document(chapters, level))
-    again = find(after)
-    kept = again is not None and (again.heading, again.instruction) == (
-        head.heading,
-        head.instruction,
-    )
-    if not kept or after[: head.end].rstrip("\r\n") != document.text[: head.end].rstrip("\r\n"):
-        raise FormatError("Its heading or instruction line would have changed. It was left as is.")
-    return after
-
-
-def update_file(
-    path: Path, project: Project, keep: int, *, dry: bool, title: str = ""
-) -> list[Updated]:
-    """Bring the documents in the file `path` up to date; return each, in order.
-
-    With `dry` nothing is written. `keep` runs stay in the history. Raises `IpymemoryError`, and
-    nothing of the file is written then.
-    """
-    data = document_files.bytes_of(path)
-    documents = document_files.of_file(path, data)
-    documents = [each for each in documents if each.title.casefold().startswith(title.casefold())]
+    data = _saved(context.notebook)
+    documents = _documents(context, entries, data)
     if not documents:
-        return []
-    new, found = data, []
-    for each in documents:
+        document_proposals.write(context.folder, [])
+        return Looked(0, ())
+    turns = _turns(context.notebook, data, entries)
+    name = context.notebook.name if context.notebook is not None else "this session"
+    before = {each.cell: each for each in document_proposals.read(context.folder)}
+    found: list[Proposal] = []
+    refused: list[str] = []
+    for cell, text in documents.items():
+        head = find(text)
+        if head is None:
+            continue
+        if why := _refusal(context.settings, text, len(head.title)):
+            refused.append(f'"{head.title[:MOST_TITLE]}": {why}')
+            continue
         try:
-            new, one = _with(each, new)
+            new = text_of(head, text, [Chapter(name, turns)])
         except FormatError as error:
-            if isinstance(error, NotebookError):
-                raise
-            raise FormatError(f'{path}, "{each.title}": {error}') from error
-        found.append(one)
-    if dry or new == data:
-        return found
-    history = History(project.history, keep)
-    titles = ", ".join(each.title for each in found if not each.fresh)
-    run = history.begin(JOB, ENGINE, f"docs update of {path.name}: {titles[:200]}", (), "")
+            refused.append(f'"{head.title}": {error}')
+            continue
+        if new == text:
+            continue
+        old = before.get(cell)
+        if old is not None and (old.base, old.source) == (text, new):
+            found.append(old)
+            continue
+        found.append(Proposal(cell, head.title, text, new, utc_now()))
+    document_proposals.write(context.folder, found)
+    _tell(context, [each for each in found if before.get(each.cell) != each])
+    return Looked(len(documents), tuple(found), tuple(refused))
+
+
+def _tell(context: Context, proposals: Sequence[Proposal]) -> None:
+    for each in proposals if context.apply else ():
+        if each.cell:
+            details = {"cell_id": each.cell, "base": each.base, "source": each.source}
+            context.bus.emit(Event("document", JOB, new_id(), details))
+
+
+def _refusal(settings: Settings, text: str, title: int) -> str:
+    """Return why a document is not written, nothing where it is."""
+    if title > MOST_TITLE:
+        return f"its title is longer than {MOST_TITLE} characters. Shorten its heading."
+    if len(text.encode("utf-8", "replace")) > settings.capture.source_bytes - _ROOM:
+        return (
+            "it is longer than what is recorded of a cell (Capture.source_bytes). Shorten it, or "
+            "close the notebook and run ipymemory docs update."
+        )
+    return ""
+
+
+def _saved(notebook: Path | None) -> bytes:
+    """Return the notebook as it was saved; nothing where none was, or it cannot be read now."""
     try:
-        run.write(path, new, seen=data)
-    finally:
-        run.close()
-    return [replace(each, run=run.id) if not each.fresh else each for each in found]
+        return bytes_of(resolved(notebook)) if notebook is not None else b""
+    except (IpymemoryError, OSError, ValueError):
+        return b""
 
 
-def _with(document: Living, data: bytes) -> tuple[bytes, Updated]:
-    """Return the file's `data` with `document` up to date in it, and what came of it."""
-    path = document.path
-    if document.index < 0:
-        sources = [source(each, document_files.bytes_of(each)) for each in document.around]
-        cells = [
-            cell
-            for each in sources
-            for cell in document_files.called(
-                each.cells, each.path.relative_to(path.parent).as_posix()
-            )
-        ]
-    else:
-        sources = [source(path, data)]
-        cells = list(sources[0].cells)
-    after = text_of(document, sources)
-    stale = document_records.reasons(document.record, path.name, cells)
-    if after == document.text and not stale:
-        return data, Updated(path, document.title, after, after, True)
-    record = document_records.made(utc_now(), path.name, cells)
-    if document.index < 0:
-        after = document_records.put_in_text(after, record)
-        new = after.encode("utf-8")
-    else:
-        new = with_cell(path, data, document.index, after, "doc", record.as_dict())
-    return new, Updated(path, document.title, document.text, after, False)
-
-
-class Holders:
-    """Tells which notebooks a live session holds; each project's sessions are read once."""
-
-    def __init__(self, home: Path, *, share_worktrees: bool) -> None:
-        self._home = home
-        self._share = share_worktrees
-        self._held: dict[str, frozenset[Path]] = {}
-
-    def project(self, path: Path) -> Project:
-        """Return the project that `path` belongs to; raises `PlaceError`."""
-        return places.project_of(path, self._home, share_worktrees=self._share)
-
-    def check(self, path: Path, project: Project) -> None:
-        """Raise `PlaceError` when a kernel that lives works in the notebook `path`."""
-        if project.key not in self._held:
-            self._held[project.key] = frozenset(_held(project))
-        if places.real_path(path) in self._held[project.key]:
-            raise PlaceError(
-                f"{path} is open: a kernel with ipymemory works in it, and would lose or overwrite "
-                "what is written now. Shut that kernel down, or type %memory docs update there."
-            )
-
-
-def _held(project: Project) -> list[Path]:
-    now = datetime.now(UTC)
-    return [
-        places.real_path(Path(record.notebook))
-        for record, folder in sessions.every(project)
-        if record.notebook and sessions.owned(record, folder, now)
-    ]
-
-
-def update(
-    names: Sequence[Path], holders: Holders, keep: int, *, dry: bool = False
-) -> tuple[list[Updated], list[tuple[Path, str]]]:
-    """Bring all documents in files and below folders up to date.
-
-    Returns them, and a sentence for each file that could not be.
-    """
-    looked = document_files.look(names)
-    done: list[Updated] = []
-    problems = list(looked.problems)
-    for path in dict.fromkeys(each.path for each in looked.documents):
+def _documents(context: Context, entries: Sequence[Entry], data: bytes) -> dict[str, str]:
+    """Return the text of each document by its cell: as the page told it last, else as saved."""
+    told = {
+        each.cell_id: each.source for each in entries if isinstance(each, Prose) and each.cell_id
+    }
+    found: dict[str, str] = {}
+    masker = Masker()
+    if data and context.notebook is not None:
         try:
-            project = holders.project(path)
-            if not dry:
-                holders.check(path, project)
-            done += update_file(path, project, keep, dry=dry)
-        except IpymemoryError as error:
-            problems.append((path, str(error)))
-    return done, problems
+            for each in of_file(context.notebook, data, named=False):
+                if len(each.text) <= MOST_TEXT:
+                    key = each.cell or f"#{each.index}"
+                    found[key] = masker.mask(each.text)
+        except IpymemoryError:
+            # Half-written or hostile; what the page told is still there.
+            found.clear()
+    for cell, text in told.items():
+        found.pop(cell, None)
+        if find(text) is not None:
+            found[cell] = text
+    return found
+
+
+def _turns(notebook: Path | None, data: bytes, entries: Sequence[Entry]) -> tuple[Turn, ...]:
+    """Return the cells in the order of the notebook, as they ran here where they did."""
+    ran: dict[str, Turn] = {}
+    for each in entries:
+        if isinstance(each, Turn) and each.status != "running" and fingerprint(each.source):
+            key = each.cell_id or fingerprint(each.source)
+            ran.pop(key, None)
+            ran[key] = each
+    saved: tuple[Turn, ...] = ()
+    if data and notebook is not None:
+        try:
+            saved = source(notebook, data).turns
+        except IpymemoryError:
+            saved = ()
+    order: list[Turn] = []
+    for each in saved:
+        live = ran.pop(each.cell_id or "", None) or ran.pop(fingerprint(each.source), None)
+        order.append(each if live is None else live)
+    # Cells that the file does not have: new ones, unless it was saved after they ran.
+    since = _modified(notebook) if saved else None
+    order += [each for each in ran.values() if since is None or _time(each) > since]
+    return tuple(
+        replace(each, id=f"code {at}", cell_id=each.cell_id) for at, each in enumerate(order, 1)
+    )
+
+
+def _modified(notebook: Path | None) -> float | None:
+    try:
+        return notebook.stat().st_mtime if notebook is not None else None
+    except OSError:
+        return None
+
+
+def _time(turn: Turn) -> float:
+    try:
+        return datetime.fromisoformat(turn.time).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def may_hold(text: str | bytes) -> bool:
+    """Return whether a text, or a notebook's bytes, may hold a living document; cheap."""
+    if isinstance(text, str):
+        return find(text) is not None
+    low = text.lower()
+    return b"magic" in low

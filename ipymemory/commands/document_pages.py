@@ -1,0 +1,91 @@
+"""What the pages about living documents share: which are stale, as text, JSON or annotations."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ipymemory.commands.amounts import counted
+from ipymemory.commands.pages import Page
+from ipymemory.document_files import Found, Living
+
+_UPDATE = "`ipymemory docs update` writes them anew."
+
+
+def difference(before: str, after: str, name: str) -> str:
+    """Return a unified diff without its last line feed."""
+    from ipymemory.history import unified
+
+    return "".join(unified(before, after, f"{name} now", f"{name} new")).rstrip("\n")
+
+
+def checked(found: Found, format: str, *, check: bool) -> Page:
+    """Return the page about what was found; with `check` its exit code tells what is stale."""
+    stale = [each for each in found.documents if each.stale]
+    code = (2 if found.problems else 1 if stale else 0) if check else 2 if found.problems else 0
+    data = {
+        "documents": [_as_dict(each) for each in found.documents],
+        "problems": [{"path": name_of(path), "error": text} for path, text in found.problems],
+        "files": found.files,
+    }
+    if format == "json":
+        return Page("", data, code).as_json()
+    if format == "github":
+        lines = [_annotation("error", path, text) for path, text in found.problems]
+        lines += [_annotation("warning", each.path, _why(each)) for each in stale]
+        return Page("\n".join(lines), data, code, pure=True)
+    shown = stale if check else found.documents
+    lines = [f"- {name_of(each.path)}: {plain(_why(each))}" for each in shown]
+    lines += [f"- {plain(text)}" for _, text in found.problems]
+    count = counted(len(found.documents), "living document")
+    fresh = len(found.documents) - len(stale)
+    said = f"{count} in {counted(found.files, 'file')}: {fresh} up to date, {len(stale)} stale."
+    if stale and check:
+        said = f"{said} {_UPDATE}"
+    return Page(
+        "\n".join([*lines, *([""] if lines else []), said[0].upper() + said[1:]]), data, code
+    )
+
+
+def _why(document: Living) -> str:
+    stale = document.stale
+    title = f'"{document.title}"'
+    if not stale:
+        return f"{title} is up to date"
+    return f"{title} is stale: {'; '.join(stale)}"
+
+
+def _as_dict(document: Living) -> dict[str, Any]:
+    return {
+        "path": name_of(document.path),
+        "title": document.title,
+        "cell": document.cell,
+        "stale": bool(document.stale),
+        "reasons": list(document.stale),
+        "updated": document.record.updated if document.record else "",
+    }
+
+
+def name_of(path: Path) -> str:
+    """Return `path` as people here would write it: below the current folder, else in full."""
+    try:
+        return path.relative_to(Path.cwd().resolve()).as_posix()
+    except (ValueError, OSError):
+        return str(path)
+
+
+def _annotation(kind: str, path: Path, text: str) -> str:
+    """Return a line that GitHub shows beside the file; what could begin another one is escaped."""
+    name = _escaped(name_of(path)).replace(":", "%3A").replace(",", "%2C")
+    return f"::{kind} file={name},title=living document::{_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "?", text)
+
+
+def plain(text: str) -> str:
+    """Return `text` with nothing in it that a terminal would act on."""
+    return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,0 +1,133 @@
+"""``%memory docs`` in a running notebook: what waits for its documents, as a diff (M8)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ipymemory import document_files, document_proposals, sessions
+from ipymemory.commands.amounts import counted
+from ipymemory.commands.document_pages import checked, difference, plain
+from ipymemory.commands.pages import Arguments, Page
+from ipymemory.commands.place import Place
+from ipymemory.document_files import Found
+from ipymemory.document_proposals import Proposal
+from ipymemory.errors import CommandError, IpymemoryError
+
+ASK_SECONDS = 60.0
+"""Longest wait for an update; it takes milliseconds, after what is in flight."""
+
+
+def run(place: Place, arguments: Arguments) -> Page | None:
+    """Return the page of an action on this notebook; None for one that there is not."""
+    action, title = arguments["action"] or "list", " ".join(arguments["words"])
+    if action == "check":
+        names = [Path(each) for each in arguments["words"]] or [_notebook(place) or Path()]
+        return checked(document_files.look(names), arguments["format"] or "text", check=True)
+    if action == "update":
+        return _update(place, title)
+    if action in ("list", "diff"):
+        return _waiting(place, title, whole=action == "list")
+    return _apply(place, title) if action == "apply" else None
+
+
+def _update(place: Place, title: str) -> Page:
+    if place.live is None:
+        return Page("")
+    told = place.live.ask("update_documents", ASK_SECONDS)
+    refused = told.get("refused") if isinstance(told, dict) else None
+    page = _waiting(place, title, whole=False)
+    said = [f"- {plain(str(each))}" for each in refused or ()]
+    if not said:
+        return page
+    return Page("\n".join([page.markdown, "", *said]), page.data)
+
+
+def _waiting(place: Place, title: str, *, whole: bool) -> Page:
+    waiting = _chosen(_proposals(place), title)
+    found = _saved(place) if whole else Found()
+    data = {
+        "documents": [
+            {"title": each.title, "cell": each.cell, "reasons": list(each.stale)}
+            for each in found.documents
+        ],
+        "waiting": [
+            {"title": each.title, "cell": each.cell, "made": each.made, "source": each.source}
+            for each in waiting
+        ],
+    }
+    lines: list[str] = []
+    if whole and found.documents:
+        lines.append(f"{counted(len(found.documents), 'living document')} in this notebook:")
+        lines += ["", *(f"- {_line(each.title)}" for each in found.documents), ""]
+    for each in waiting:
+        diff = difference(each.base, each.source, _line(each.title))
+        fence = _fence(diff)
+        lines += [f"An update of {_line(each.title)} waits:", "", f"{fence}diff", diff, fence, ""]
+    if waiting:
+        lines.append(
+            f"`{place.prefix}docs apply TITLE` puts the text into a new cell below: make that a "
+            "markdown cell and remove the old one. The open notebook is not written by us."
+        )
+    elif whole and not found.documents:
+        lines.append(
+            "There is no living document here. A markdown cell that begins '# MAGIC DOC: title' "
+            "becomes one once the notebook is saved."
+        )
+    else:
+        lines.append("No update waits; the documents say what is so, as far as anything has run.")
+    return Page("\n".join([*lines, *(f"- {plain(text)}" for _, text in found.problems)]), data)
+
+
+def _apply(place: Place, title: str) -> Page:
+    waiting = _chosen(_proposals(place), title)
+    if not waiting:
+        raise CommandError(f"No update waits for it. {place.prefix}docs update makes them anew.")
+    if len(waiting) > 1:
+        titles = ", ".join(_line(each.title) for each in waiting[:8])
+        raise CommandError(
+            f"More than one update waits ({titles}). Name one: {place.prefix}docs apply TITLE"
+        )
+    one = waiting[0]
+    return Page(
+        f"The new text of {_line(one.title)} is in the cell below. Make it a markdown cell (Esc, "
+        "then M), run it, and remove the old one.",
+        {"title": one.title, "cell": one.cell, "source": one.source},
+        next_input=one.source,
+    )
+
+
+def _proposals(place: Place) -> list[Proposal]:
+    return document_proposals.read(place.folder) if place.folder is not None else []
+
+
+def _chosen(proposals: list[Proposal], title: str) -> list[Proposal]:
+    """Return those whose title is `title`, else begins so, whatever its case."""
+    wanted = title.casefold()
+    exact = [each for each in proposals if each.title.casefold() == wanted]
+    return exact or [each for each in proposals if each.title.casefold().startswith(wanted)]
+
+
+def _saved(place: Place) -> Found:
+    path = _notebook(place)
+    return document_files.look([path]) if path is not None and path.exists() else Found()
+
+
+def _notebook(place: Place) -> Path | None:
+    """Return the notebook of this session, None in a terminal and before the first cell."""
+    if place.folder is None:
+        return None
+    try:
+        told = sessions.read(place.folder).notebook
+    except IpymemoryError:
+        return None
+    return Path(told) if told.endswith(".ipynb") else None
+
+
+def _line(title: str) -> str:
+    return f'"{plain(title)}"'.replace("`", "'").replace("<", "‹")
+
+
+def _fence(text: str) -> str:
+    """Return a fence that nothing in `text` closes."""
+    return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)

@@ -1,0 +1,209 @@
+"""Living documents brought up to date: closed files on disk, by the command line alone (M8).
+
+The extractive engine writes what is true from the notebook itself, between its own two lines;
+code holds that the heading and the instruction line stay byte for byte (M5) and that nothing else
+changes. History first, then the file, and only if it still is what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ipymemory import document_files, document_records, notebooks, places, sessions
+from ipymemory.document_files import Living
+from ipymemory.document_records import Cell
+from ipymemory.documents import Document, find
+from ipymemory.errors import FormatError, IpymemoryError, NotebookError, PlaceError
+from ipymemory.extractive import Chapter, write_document
+from ipymemory.history import History
+from ipymemory.notebook_spans import with_cell
+from ipymemory.places import Project
+from ipymemory.turns import Turn, utc_now
+
+JOB = "magic_docs"
+ENGINE = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """A document with the text it had and the one it gets; `run` is its write in the history.
+
+    `fresh` tells that there was nothing to do.
+    """
+
+    path: Path
+    title: str
+    before: str
+    after: str
+    fresh: bool
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A notebook as it was read once, so that text and record come from the same bytes."""
+
+    path: Path
+    content: Mapping[str, Any]
+    turns: tuple[Turn, ...]
+    cells: tuple[Cell, ...]
+
+
+def source(path: Path, data: bytes) -> Source:
+    """Return the notebook `path` in `data`, its turns labelled as a document names cells.
+
+    Raises `NotebookError`.
+    """
+    content = document_files.content(path, data)
+    found = document_files.code_cells(content)
+    # `notebooks` counts what is a cell at all, from 1.
+    places_of = [at for at, each in enumerate(content["cells"]) if isinstance(each, dict)]
+    labels = {f"cell {places_of.index(at) + 1}": cell.label[1:-1] for at, cell in found}
+    turns: tuple[Turn, ...] = ()
+    if found:
+        turns = tuple(
+            replace(each, id=labels[each.id])
+            for each in notebooks.parse(path, data).entries
+            if isinstance(each, Turn) and each.id in labels
+        )
+    return Source(path, content, turns, tuple(cell for _, cell in found))
+
+
+def text_of(head: Document, text: str, chapters: Sequence[Chapter]) -> str:
+    """Return the document `text` as it should be, all that is not ours as it was.
+
+    Raises `FormatError` where it is not known what in it is ours.
+    """
+    marks = head.heading.lstrip(" ")
+    level = len(marks) - len(marks.lstrip("#"))
+    after = document_records.filled(text, head.end, write_document(chapters, level))
+    again = find(after)
+    kept = again is not None and (again.heading, again.instruction) == (
+        head.heading,
+        head.instruction,
+    )
+    if not kept or not after.startswith(text[: head.end].rstrip("\r\n")):
+        raise FormatError("Its heading or instruction line would have changed. It was left as is.")
+    return after
+
+
+def update_file(
+    path: Path, project: Project, keep: int, *, dry: bool, title: str = ""
+) -> list[Updated]:
+    """Bring the documents in the file `path` up to date; return each, in order.
+
+    With `dry` nothing is written. `keep` runs stay in the history. Raises `IpymemoryError`, and
+    nothing of the file is written then.
+    """
+    data = document_files.bytes_of(path)
+    documents = document_files.of_file(path, data)
+    documents = [each for each in documents if each.title.casefold().startswith(title.casefold())]
+    if not documents:
+        return []
+    new, found = data, []
+    for each in documents:
+        try:
+            new, one = _with(each, new)
+        except FormatError as error:
+            if isinstance(error, NotebookError):
+                raise
+            raise FormatError(f'{path}, "{each.title}": {error}') from error
+        found.append(one)
+    if dry or new == data:
+        return found
+    history = History(project.history, keep)
+    titles = ", ".join(each.title for each in found if not each.fresh)
+    run = history.begin(JOB, ENGINE, f"docs update of {path.name}: {titles[:200]}", (), "")
+    try:
+        run.write(path, new, seen=data)
+    finally:
+        run.close()
+    return [replace(each, run=run.id) if not each.fresh else each for each in found]
+
+
+def _with(document: Living, data: bytes) -> tuple[bytes, Updated]:
+    """Return the file's `data` with `document` up to date in it, and what came of it."""
+    path = document.path
+    if document.index < 0:
+        sources = [source(each, document_files.bytes_of(each)) for each in document.around]
+        cells = [
+            cell
+            for each in sources
+            for cell in document_files.called(
+                each.cells, each.path.relative_to(path.parent).as_posix()
+            )
+        ]
+    else:
+        sources = [source(path, data)]
+        cells = list(sources[0].cells)
+    chapters = [
+        Chapter(each.path.relative_to(path.parent).as_posix(), each.turns) for each in sources
+    ]
+    after = text_of(document.head, document.text, chapters)
+    stale = document_records.reasons(document.record, path.name, cells)
+    if after == document.text and not stale:
+        return data, Updated(path, document.title, after, after, True)
+    record = document_records.made(utc_now(), path.name, cells)
+    if document.index < 0:
+        after = document_records.put_in_text(after, record)
+        new = after.encode("utf-8")
+    else:
+        new = with_cell(path, data, document.index, after, "doc", record.as_dict())
+    return new, Updated(path, document.title, document.text, after, False)
+
+
+class Holders:
+    """Tells which notebooks a live session holds; each project's sessions are read once."""
+
+    def __init__(self, home: Path, *, share_worktrees: bool) -> None:
+        self._home = home
+        self._share = share_worktrees
+        self._held: dict[str, frozenset[Path]] = {}
+
+    def project(self, path: Path) -> Project:
+        """Return the project that `path` belongs to; raises `PlaceError`."""
+        return places.project_of(path, self._home, share_worktrees=self._share)
+
+    def check(self, path: Path, project: Project) -> None:
+        """Raise `PlaceError` when a kernel that lives works in the notebook `path`."""
+        if project.key not in self._held:
+            self._held[project.key] = frozenset(_held(project))
+        if places.real_path(path) in self._held[project.key]:
+            raise PlaceError(
+                f"{path} is open: a kernel with ipymemory works in it, and would lose or overwrite "
+                "what is written now. Shut that kernel down, or type %memory docs update there."
+            )
+
+
+def _held(project: Project) -> list[Path]:
+    now = datetime.now(UTC)
+    return [
+        places.real_path(Path(record.notebook))
+        for record, folder in sessions.every(project)
+        if record.notebook and sessions.owned(record, folder, now)
+    ]
+
+
+def update(
+    names: Sequence[Path], holders: Holders, keep: int, *, dry: bool = False
+) -> tuple[list[Updated], list[tuple[Path, str]]]:
+    """Bring all documents in files and below folders up to date.
+
+    Returns them, and a sentence for each file that could not be.
+    """
+    looked = document_files.look(names)
+    done: list[Updated] = []
+    problems = list(looked.problems)
+    for path in dict.fromkeys(each.path for each in looked.documents):
+        try:
+            project = holders.project(path)
+            if not dry:
+                holders.check(path, project)
+            done += update_file(path, project, keep, dry=dry)
+        except IpymemoryError as error:
+            problems.append((path, str(error)))
+    return done, problems

@@ -1,0 +1,144 @@
+"""What a session's living documents wait for and how they fared: the one owner of that state."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ipymemory import sessions
+from ipymemory.config import Settings
+from ipymemory.errors import IpymemoryError
+from ipymemory.events import Bus
+from ipymemory.gates import Gate
+from ipymemory.jobs import magic_docs
+from ipymemory.jobs.magic_docs import Looked
+from ipymemory.places import Project, SessionFolder
+from ipymemory.ran import Ran
+from ipymemory.transcript import Transcript
+from ipymemory.turns import Prose
+
+log = logging.getLogger(__name__)
+
+
+class Documenting:
+    """The state of one session's documents. `clock` counts seconds and never goes back."""
+
+    def __init__(
+        self,
+        folder: SessionFolder,
+        project: Project,
+        bus: Bus,
+        transcript: Transcript,
+        clock: Callable[[], float],
+    ) -> None:
+        self._folder = folder
+        self._project = project
+        self._bus = bus
+        self._transcript = transcript
+        self._clock = clock
+        self._fresh = False
+        self._told = False
+        self._stamp: tuple[int, int] | None = None
+        self._saved = False
+        self._rest_since = clock()
+        self._lock = asyncio.Lock()
+        self.ran = Ran(clock)
+
+    def observe(self, new: Sequence[str]) -> None:
+        """Take in that entries are new or changed. Never raises."""
+        if not new:
+            return
+        ids = set(new)
+        newest = self._transcript.entries[-len(ids) - 50 :]
+        self._told = self._told or any(
+            isinstance(each, Prose) and each.id in ids and magic_docs.may_hold(each.source)
+            for each in newest
+        )
+        self._fresh = True
+        self._rest_since = self._clock()
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is in flight."""
+        return self._lock.locked()
+
+    def gate(self, settings: Settings) -> Gate:
+        """Return whether a run may start now, and why."""
+        if (wait := self.ran.wait) and self._fresh:
+            return Gate(False, f"the last run failed; the next try is in {wait:.0f} s")
+        return magic_docs.gate(
+            settings,
+            fresh=self._fresh and self._may_hold(),
+            rest_seconds=self._clock() - self._rest_since,
+            busy=self._transcript.busy,
+        )
+
+    def due(self, settings: Settings) -> float | None:
+        """Return the seconds until a run may start, None while nothing is waited for."""
+        if not settings.magic_docs.enabled or not self._fresh or self._transcript.busy:
+            return None
+        if not self._may_hold():
+            return None
+        rest = self._clock() - self._rest_since
+        return max(0.0, settings.engine.idle_seconds - rest, self.ran.wait)
+
+    async def run_due(self, settings: Settings) -> Looked | None:
+        """Run if the gate lets it; return the outcome, None when nothing ran or it failed."""
+        if not self.gate(settings).open:
+            return None
+        try:
+            return await self.update(settings)
+        except IpymemoryError as error:
+            log.warning("the living documents were not brought up to date: %s", error)
+            return None
+
+    async def update(self, settings: Settings) -> Looked:
+        """Bring the documents up to date, after a run in flight, beside the loop.
+
+        In the modes ``read`` and ``off`` nothing is. Raises `IpymemoryError`.
+        """
+        async with self._lock:
+            fresh, self._fresh = self._fresh, False
+            try:
+                mode = self._project.mode(settings.memory.mode)
+                if mode in ("read", "off"):
+                    return Looked(0, (), (f"No document is written in mode {mode}.",))
+                context = magic_docs.Context(
+                    self._folder, settings, self._bus, self._notebook(), mode == "auto"
+                )
+                entries = tuple(self._transcript.entries)
+                found = await asyncio.to_thread(magic_docs.update, context, entries)
+            except BaseException as error:
+                self._fresh = self._fresh or fresh
+                known = isinstance(error, IpymemoryError)
+                self.ran.badly(str(error) if known else repr(error)[:500])
+                if isinstance(error, Exception) and not known:
+                    log.exception("the living documents could not be written")
+                    raise IpymemoryError(f"The documents were not written: {error!r}") from error
+                raise
+            self.ran.well(found.refused)
+            return found
+
+    def _notebook(self) -> Path | None:
+        try:
+            told = sessions.read(self._folder).notebook
+        except IpymemoryError:
+            return None
+        path = Path(told) if told else None
+        return path if path is not None and path.suffix == ".ipynb" else None
+
+    def _may_hold(self) -> bool:
+        """Return whether there may be a document; the saved notebook is read when it changed."""
+        if self._told:
+            return True
+        path = self._notebook()
+        with contextlib.suppress(OSError):
+            found = path.stat() if path is not None else None
+            stamp = (found.st_mtime_ns, found.st_size) if found is not None else None
+            if path is not None and stamp != self._stamp:
+                self._stamp = stamp
+                self._saved = magic_docs.may_hold(path.read_bytes())
+        return self._saved

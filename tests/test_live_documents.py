@@ -1,0 +1,254 @@
+"""Living documents of a running notebook: when, from what, and that the file is only read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernels import Kernel, eventually
+from recorded import Clock, Recorded
+from test_document_files import notebook, written
+
+from ipymemory import document_proposals
+from ipymemory.commands import table
+from ipymemory.commands.place import Place
+from ipymemory.config import Settings
+from ipymemory.errors import CommandError
+from ipymemory.events import Bus, Event
+from ipymemory.session import MemorySession
+from ipymemory.turns import new_id, utc_now
+
+DOC = "# MAGIC DOC: Tides\n_Short._\n"
+CODE = ["import pandas as pd", "raw = pd.read_csv('raw.csv')", "tidy = raw.dropna()"]
+
+
+class Book(Recorded):
+    """A recorded session of a saved notebook with a document in it."""
+
+    def __init__(self, home: Path, work: Path, doc: str = DOC) -> None:
+        super().__init__(home, work)
+        self.path = written(work / "book.ipynb", notebook(doc, CODE))
+
+    def ran(self, source: str, cell: str, *names: dict[str, Any]) -> None:
+        """Append a cell that ran, with the names it bound."""
+        id = new_id()
+        line = {"type": "cell", "id": id, "time": utc_now(), "kernel": self.generation}
+        self.writer.append({**line, "cell_id": cell, "source": source, "origin": "typed"})
+        self.count += 1
+        line = {"type": "end", "id": id, "execution_count": self.count, "status": "ok"}
+        self.writer.append({**line, "duration_ms": 1.0, "error": None})
+        line = {"type": "outputs", "id": id, "outputs": [], "error": None}
+        self.writer.append({**line, "names": list(names)})
+
+    def prose(self, source: str, cell: str = "c0") -> None:
+        """Append a markdown cell as the page tells it."""
+        line = {"type": "markdown", "id": new_id(), "time": utc_now(), "cell_id": cell}
+        self.writer.append({**line, "source": source, "origin": "typed"})
+
+    def waiting(self) -> list[document_proposals.Proposal]:
+        return document_proposals.read(self.folder)
+
+
+RAW = {"name": "raw", "type": "DataFrame", "shape": "90 x 2", "columns": ["time", "level"]}
+
+
+@pytest.fixture
+def book(home: Path, tmp_path: Path) -> Book:
+    return Book(home, tmp_path / "work")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def session(book: Book, clock: Clock, bus: Bus | None = None, **config: Any) -> MemorySession:
+    found = {"Extraction": {"enabled": False}, "SessionNotes": {"enabled": False}, **config}
+    settings = Settings.read(found)[0]
+    return MemorySession(book.folder, book.project, settings, bus, None, clock)
+
+
+@pytest.mark.spec("M3")
+def test_it_runs_when_idle_and_only_after_a_turn(book: Book, clock: Clock) -> None:
+    one = session(book, clock)
+    one.observe()
+    assert one.documenting.due(one.settings) is None
+    id = book.begin("raw = 1")
+    one.observe()
+    assert one.documenting.gate(one.settings).reason == "a cell is running"
+    book.end(id)
+    one.observe()
+    assert one.due() == 5.0
+    assert "less than 5 s" in one.documenting.gate(one.settings).reason
+    clock.now += 5
+    assert one.documenting.gate(one.settings).open
+    asyncio.run(one.run_due())
+    assert [each.title for each in book.waiting()] == ["Tides"]
+    assert one.due() is None
+    off = session(book, clock, MagicDocs={"enabled": False})
+    off.observe()
+    assert off.due() is None
+
+
+@pytest.mark.spec("M2", "M3")
+def test_a_session_without_a_document_waits_for_nothing(home: Path, tmp_path: Path) -> None:
+    book = Book(home, tmp_path / "work", "# Tides\n")
+    book.cell("x = 1")
+    one = session(book, Clock())
+    one.observe()
+    assert one.due() is None
+    assert not book.folder.documents.exists()
+
+
+@pytest.mark.spec("M3", "M8")
+def test_the_text_tells_what_ran_here_and_the_file_is_only_read(book: Book, clock: Clock) -> None:
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    before = book.path.read_bytes()
+    book.ran("raw = pd.read_csv('new.csv')", "c2", RAW)
+    book.ran("last = tidy.tail()", "c9")
+    one = session(book, clock, bus)
+    looked = asyncio.run(one.update_documents())
+    assert looked.documents == 1
+    (proposal,) = book.waiting()
+    assert proposal.base == DOC
+    assert proposal.source.startswith(DOC + "\n<!-- ipymemory:begin -->\n## Overview\n")
+    assert "- `book.ipynb`: 4 steps; reads `new.csv`" in proposal.source
+    assert "`raw` [code 2] DataFrame 90 x 2" in proposal.source
+    assert "raw.csv" not in proposal.source
+    assert book.path.read_bytes() == before
+    events = [each for each in told if each.kind == "document"]
+    assert [each.details["cell_id"] for each in events] == ["c0"]
+    assert events[0].details["source"] == proposal.source
+    asyncio.run(one.update_documents())
+    assert len([each for each in told if each.kind == "document"]) == 1, "told once"
+    assert book.waiting() == [proposal]
+
+
+@pytest.mark.spec("M4", "M3")
+def test_what_the_page_told_last_is_the_document(book: Book, clock: Clock) -> None:
+    book.cell("x = 1")
+    book.prose("# MAGIC DOC: Renamed\nmine\n")
+    one = session(book, clock)
+    asyncio.run(one.update_documents())
+    (proposal,) = book.waiting()
+    assert (proposal.title, proposal.base) == ("Renamed", "# MAGIC DOC: Renamed\nmine\n")
+    book.prose(proposal.source)
+    asyncio.run(one.update_documents())
+    assert book.waiting() == [], "it was taken"
+    book.prose("# MAGIC DOC: Renamed\nmine\n")
+    asyncio.run(one.update_documents())
+    assert len(book.waiting()) == 1
+    book.prose("# No document any more\n")
+    asyncio.run(one.update_documents())
+    assert book.waiting() == []
+
+
+@pytest.mark.spec("L10")
+def test_modes(book: Book, clock: Clock) -> None:
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    book.cell("x = 1")
+    one = session(book, clock, bus)
+    for mode in ("read", "off"):
+        book.project.set_property("mode", mode)
+        assert "No document is written" in asyncio.run(one.update_documents()).refused[0]
+        assert book.waiting() == []
+    book.project.set_property("mode", "confirm")
+    asyncio.run(one.update_documents())
+    assert len(book.waiting()) == 1
+    assert not [each for each in told if each.kind == "document"]
+
+
+@pytest.mark.spec("M1", "L7")
+def test_hostile_documents_are_refused_or_masked(home: Path, tmp_path: Path, clock: Clock) -> None:
+    key = "sk-ant-api03-" + "abcdEFGH1234" * 4
+    book = Book(home, tmp_path / "work", f"# MAGIC DOC: Tides\n{key}\n")
+    book.cell("x = 1")
+    book.prose("# MAGIC DOC: Long\n" + "x" * 40_000, "c7")
+    book.prose("# MAGIC DOC: " + "t " * 500, "c8")
+    book.prose("# MAGIC DOC: Broken\n<!-- ipymemory:end -->\n", "c6")
+    looked = asyncio.run(session(book, clock).update_documents())
+    assert len(looked.refused) == 3
+    assert [each.title for each in looked.proposals] == ["Tides"]
+    assert key not in book.folder.documents.read_text()
+    book.path.write_text('{"magic')
+    assert asyncio.run(session(book, clock).update_documents()).documents == 3
+
+
+def place(book: Book, live: Any = True) -> Place:
+    settings = Settings.read({})[0]
+    home = book.project.home
+    return Place(settings, home, book.project, lambda _: None, "%memory ", book.folder, live)
+
+
+@pytest.mark.spec("M8")
+def test_the_magic_shows_a_diff_and_gives_the_text(book: Book, clock: Clock) -> None:
+    here = place(book)
+    assert "1 living document in this notebook" in table.call(here, ["docs"]).markdown
+    with pytest.raises(CommandError, match="No update waits"):
+        table.call(here, ["docs", "apply"])
+    book.cell("x = 1")
+    asyncio.run(session(book, clock).update_documents())
+    page = table.call(here, ["docs"])
+    assert 'An update of "Tides" waits:\n\n```diff\n' in page.markdown
+    assert "+## Overview" in page.markdown
+    assert not page.next_input
+    applied = table.call(here, ["docs", "apply", "tid"])
+    assert applied.next_input == book.waiting()[0].source
+    with pytest.raises(CommandError, match="No update waits"):
+        table.call(here, ["docs", "apply", "else"])
+    book.prose("# MAGIC DOC: Second\n", "c5")
+    asyncio.run(session(book, clock).update_documents())
+    with pytest.raises(CommandError, match="More than one update waits"):
+        table.call(here, ["docs", "apply"])
+    assert table.call(here, ["docs", "check"]).exit == 1
+    with pytest.raises(CommandError, match="There is no %memory docs nothing"):
+        table.call(here, ["docs", "nothing"])
+    with pytest.raises(CommandError, match="is for a running notebook"):
+        table.call(replace(here, live=None, folder=None), ["docs", "apply"])
+    book.folder.documents.write_text("[")
+    assert book.waiting() == []
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M8")
+def test_in_a_kernel_without_the_lab_extension(new_kernel: Any, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    path = written(work / "clean.ipynb", notebook(DOC, ["x = 1"]))
+    before = path.read_bytes()
+    kernel: Kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    kernel.run("x = 1", cell_id="c1")
+    ran = kernel.run("%memory docs update")
+    assert "+## Overview" in ran.markdown, ran.messages
+    ran = kernel.run("%memory docs apply")
+    (payload,) = ran.reply["payload"]
+    assert payload["source"] == "set_next_input"
+    assert payload["text"].startswith(DOC)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M3")
+def test_in_a_kernel_it_comes_by_itself(new_kernel: Any, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    written(work / "clean.ipynb", notebook(DOC, ["x = 1"]))
+    kernel: Kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    kernel.run("%config Engine.idle_seconds = 0.1")
+    kernel.run("x = 1", cell_id="c1")
+
+    def waits() -> bool:
+        return any(json.loads(p.read_text())["proposals"] for p in tmp_path.rglob("documents.json"))
+
+    eventually(waits, "an update waits")
+    assert 'An update of "Tides" waits' in kernel.run("%memory docs").markdown
