@@ -7,7 +7,8 @@ requests wait for the running cell: a kernel answers a comm where it last sent o
 What the page sends is untrusted: it is read by `page_messages`, never run, and answered with a
 sentence where it is refused. Nothing that comes or goes here reaches a cell: each way in ends in
 one ``except``. Requests come on a thread of the kernel's own while a cell runs, where the kernel
-has such threads, and wait for the cell where it has none.
+has such threads, and wait for the cell where it has none. Until a page speaks, what reads its
+words is not even imported.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ipymemory import __version__, page_messages
-from ipymemory.page_messages import VERSION, Refused
-from ipymemory.page_text import PageText
+if TYPE_CHECKING:
+    from ipymemory.live import LiveSession
 
 log = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the messages, also in the page's `protocol.ts`."""
 
 PUSH = "ipymemory.push"
 RPC = "ipymemory.rpc"
@@ -34,36 +37,10 @@ MOST_UPDATE = 256 * 1024
 """Characters of one update of a cell."""
 
 
-class Session(Protocol):
-    """What this room needs of the session that is recorded in this process."""
-
-    @property
-    def page(self) -> PageText:
-        """The texts of the page, on record."""
-        ...
-
-    @property
-    def paused(self) -> bool:
-        """Whether the user paused the recording."""
-        ...
-
-    def happened(self, name: str, **details: Any) -> None:
-        """Put an event into the transcript, if one has begun."""
-        ...
-
-    def notes_text(self) -> str:
-        """Return the session's notes as they stand now, nothing where there are none."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return what the panel says of the session, as JSON values."""
-        ...
-
-
 class Frontend:
     """The page's end in the kernel, from `install` to `remove`. No method raises."""
 
-    def __init__(self, shell: Any, session: Session) -> None:
+    def __init__(self, shell: Any, session: LiveSession) -> None:
         self._session = session
         self._kernel = getattr(shell, "kernel", None)
         self._pid = os.getpid()
@@ -181,20 +158,14 @@ class Frontend:
                 self.editing = ""
 
     def _answer(self, comm: Any, message: Any) -> None:
+        from ipymemory import page_messages  # late: there is rarely a page
+
         data: object = None
         try:
             data = message["content"]["data"]
-            kind, _, body = page_messages.head(data)
-            if body.get("v") != VERSION:
-                reply = {
-                    "type": "unsupported",
-                    "versions": [VERSION],
-                    "text": f"This kernel has ipymemory {__version__}, which speaks version "
-                    f"{VERSION}. Install the same version for the page and the kernel.",
-                }
-            else:
-                reply = self._reply(kind, body)
-        except Refused as error:
+            kind, body = page_messages.head(data)
+            reply = self._reply(kind, body) if body.get("v") == VERSION else _unsupported()
+        except page_messages.Refused as error:
             reply = {"type": "refused", "text": str(error)}
         except Exception:  # whatever a page sends, nothing comes out into the user's kernel
             log.exception("a message of the page could not be answered")
@@ -204,6 +175,8 @@ class Frontend:
 
     def _reply(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a message; raises `Refused`."""
+        from ipymemory.page_messages import Refused
+
         known: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "hello": self._on_hello,
             "cells": self._on_cells,
@@ -217,6 +190,8 @@ class Frontend:
         return known[kind](body)
 
     def _on_hello(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from ipymemory import __version__, page_messages
+
         page_messages.short(body, "frontend")
         self._session.page.afresh()
         self._hello = True
@@ -228,11 +203,15 @@ class Frontend:
         }  # fmt: skip
 
     def _on_cells(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from ipymemory import page_messages
+
         cells = page_messages.cells(body)
         refused = (*cells.refused, *self._session.page.take(cells, paused=self._session.paused))
         return {"type": "ok", "refused": [{"cell": id, "text": text} for id, text in refused]}
 
     def _on_editing(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from ipymemory import page_messages
+
         self.editing = page_messages.cell_id(body)
         return {"type": "ok"}
 
@@ -243,19 +222,35 @@ class Frontend:
         return self._on_document(body, "conflict")
 
     def _on_document(self, body: Mapping[str, Any], outcome: str) -> dict[str, Any]:
+        from ipymemory import page_messages
+
         cell, job = page_messages.cell_id(body), page_messages.short(body, "job")
         if self._session.page.find(cell) is None:
-            raise Refused("No such markdown cell is known here. Reload the page.")
+            raise page_messages.Refused("No such markdown cell is known here. Reload the page.")
         self._session.happened("document", cell_id=cell, outcome=outcome, job=job)
         return {"type": "ok"}
 
     def _on_command(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        from ipymemory import page_messages
+
         name = page_messages.short(body, "name")
         if name == "notes":
             return {"type": "notes", "text": self._session.notes_text()}
         if name == "status":
             return {"type": "status", **self._session.state()}
-        raise Refused("There is no such command. The page may ask for “notes” and “status”.")
+        raise page_messages.Refused(
+            "There is no such command. The page may ask for “notes” and “status”."
+        )
+
+
+def _unsupported() -> dict[str, Any]:
+    from ipymemory import __version__
+
+    text = (
+        f"This kernel has ipymemory {__version__}, which speaks version {VERSION}. Install the "
+        "same version for the page and the kernel."
+    )
+    return {"type": "unsupported", "versions": [VERSION], "text": text}
 
 
 def _quietly(step: Callable[[], object]) -> bool:

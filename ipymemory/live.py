@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -22,7 +23,6 @@ from ipymemory.client import MOST_ASKED, Client, fits
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import CommandError, IpymemoryError, WorkerError
-from ipymemory.page_text import PageText
 from ipymemory.places import Project, SessionFolder
 from ipymemory.problems import Problems
 from ipymemory.recorder import Recorder
@@ -34,6 +34,7 @@ from ipymemory.turns import new_id, utc_now
 
 if TYPE_CHECKING:
     from ipymemory.asking import Asked
+    from ipymemory.page_text import PageText
 
 log = logging.getLogger(__name__)
 
@@ -69,10 +70,9 @@ class LiveSession:
         self.greeted: Sequence[str] = ()
         """The runs of which the line of loading told, which writes nothing."""
         self._told: set[str] = set()
-        self.page = PageText(
-            self._masker, lambda: settings.capture.source_bytes, lambda: self._notify("text")
-        )
-        """The markdown cells that the page tells of."""
+        self._page: PageText | None = None
+        self._page_lock = threading.Lock()
+        self._continued = False
         self.on_event: Callable[[Mapping[str, Any]], None] | None = None
         """Told of each event of a job, on a thread of the worker's client."""
         self._recorder = self._new_recorder()
@@ -135,6 +135,26 @@ class LiveSession:
             if self._client.last_error:
                 said.append(f"The worker: {self._client.last_error}.")
         return tuple(said)
+
+    @property
+    def page(self) -> PageText:
+        """The markdown cells that the page tells of; made when one first does, by any thread."""
+        with self._page_lock:
+            if self._page is None:
+                from ipymemory.page_text import PageText  # late: there is rarely a page
+
+                most = self.settings.capture
+                self._page = PageText(
+                    self._masker, lambda: most.source_bytes, lambda: self._notify("text")
+                )
+                self._page_begins()
+            return self._page
+
+    def _page_begins(self) -> None:
+        """Let the page's texts go on record, if there are a page and a record."""
+        if self._page is not None and self._writer is not None and self.folder is not None:
+            before = Transcript(self.folder.transcript) if self._continued else None
+            self._page.begun(self._writer, self._recorder.generation, before)
 
     def notes_text(self) -> str:
         """Return the session's notes as they stand now, nothing where there are none."""
@@ -306,8 +326,8 @@ class LiveSession:
             self._client.hear(self.on_event)
         self._tell(self.greeted)
         self.happened("restarted" if claim.continued else "loaded", kernel=claim.generation)
-        before = Transcript(claim.folder.transcript) if claim.continued else None
-        self.page.begun(self._writer, claim.generation, before)
+        self._continued = claim.continued
+        self._page_begins()
         return self._writer
 
     def _notify(self, what: str) -> None:
@@ -322,7 +342,8 @@ class LiveSession:
             self._client.configure(self.settings)
 
     def _end(self, *, drain: bool = True) -> None:
-        self.page.ended()
+        if self._page is not None:
+            self._page.ended()
         client, writer = self._client, self._writer
         self._client = self._writer = self.folder = self._problems.file = None
         if client is not None:

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 1
-
 MOST_CELLS = 5_000
 """Markdown cells of one message, and of one notebook."""
 
@@ -59,14 +57,14 @@ class Cells:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def head(data: object) -> tuple[str, str | int | None, Mapping[str, Any]]:
-    """Return the type and id of a message, and itself; raises `Refused`."""
+def head(data: object) -> tuple[str, Mapping[str, Any]]:
+    """Return the type of a message, and itself; raises `Refused`."""
     if not isinstance(data, Mapping):
         raise Refused("The message is no object. Reload the page.")
     kind = data.get("type")
     if not isinstance(kind, str) or len(kind) > _SHORT:
         raise Refused("The message has no type. Reload the page.")
-    return kind, answer_id(data), data
+    return kind, data
 
 
 def answer_id(data: object) -> str | int | None:

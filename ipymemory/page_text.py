@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ipymemory import excerpts, markdown
+from ipymemory import excerpts
 from ipymemory.errors import IpymemoryError
 from ipymemory.page_messages import MOST_CELLS, Cells, PageCell
 from ipymemory.private import is_private
@@ -183,6 +183,8 @@ class PageText:
             return None
 
     def _write_one(self, writer: TranscriptWriter, cell: PageCell) -> bool:
+        from ipymemory.markdown import is_magic_doc  # late: loading needs none of it
+
         text = "" if is_private(cell.source) else self._masked(cell.source)
         with self._lock:
             known = self._told[cell.id]
@@ -197,7 +199,7 @@ class PageText:
             "kernel": self._generation,
             "cell_id": cell.id,
             "source": text,
-            "origin": "file" if cell.came or markdown.is_magic_doc(cell.source) else "typed",
+            "origin": "file" if cell.came or is_magic_doc(cell.source) else "typed",
         }
         if cell.position is not None:
             line["position"] = cell.position

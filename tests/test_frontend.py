@@ -201,6 +201,9 @@ def test_the_kernel_is_not_slowed_by_loading_the_page_side(kernel: Kernel) -> No
         "print(min(took) < 0.002, sorted(set(sys.modules) - before))"
     )
     assert ran.text == "True []\n"
+    kernel.run("%load_ext ipymemory")
+    loaded = "import sys; print([each for each in sys.modules if 'ipymemory.page' in each])"
+    assert kernel.run(loaded).text == "[]\n"
 
 
 class _Comm:

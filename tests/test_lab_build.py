@@ -112,7 +112,7 @@ def test_page_and_kernel_have_one_version() -> None:
     from ipymemory import frontend, page_messages
 
     spoken = (TOP / "labextension" / "src" / "protocol.ts").read_text("utf-8")
-    assert f"VERSION = {page_messages.VERSION};" in spoken
+    assert f"VERSION = {frontend.VERSION};" in spoken
     for target in (frontend.PUSH, frontend.RPC):
         assert f"'{target}'" in spoken
     most = re.search(r"MOST_CELL = (\d+) \* 1024", spoken)

@@ -56,6 +56,10 @@ def notebook(browser: Any, running: Server) -> Iterator[Notebook]:
     assert not [each for each in said if "ipymemory" in each]
 
 
+in_lab = pytest.mark.parametrize("running", ["lab"], indirect=True)
+"""For what does not depend on the application around the notebook."""
+
+
 def shot(notebook: Notebook, name: str) -> None:
     """Save a picture where IPYMEMORY_SHOTS says, to be looked at."""
     if folder := os.environ.get("IPYMEMORY_SHOTS"):
@@ -163,6 +167,7 @@ def test_an_update_lands_in_the_cell_and_can_be_undone(notebook: Notebook) -> No
     } == {"file"}
 
 
+@in_lab
 @pytest.mark.spec("M7")
 def test_an_update_lands_within_300_ms(notebook: Notebook) -> None:
     nb = notebook.open("soon.ipynb", ("markdown", DOC), ("code", LOAD), ("code", "1"))
@@ -273,6 +278,7 @@ def test_a_conflict_leaves_the_persons_text_and_keeps_a_proposal(notebook: Noteb
     assert "conflict" in outcomes
 
 
+@in_lab
 def test_nothing_is_written_where_no_living_document_is(notebook: Notebook) -> None:
     evil = "# Tides <img src=x onerror='window.evil = 1'><script>window.evil = 2</script>"
     nb = notebook.open("hostile.ipynb", ("markdown", evil), ("code", LOAD), ("code", "1"))
@@ -299,6 +305,7 @@ def test_nothing_is_written_where_no_living_document_is(notebook: Notebook) -> N
     nb.run(2)
 
 
+@in_lab
 @pytest.mark.spec("M7")
 def test_of_a_hundred_documents_one_update_touches_one(notebook: Notebook) -> None:
     docs = [("markdown", DOC.replace("Tides", f"Tides {n}")) for n in range(100)]
@@ -318,6 +325,7 @@ def test_of_a_hundred_documents_one_update_touches_one(notebook: Notebook) -> No
     assert nb.page.evaluate("window.touched") == ["c42"]
 
 
+@in_lab
 def test_a_setting_loads_it_by_itself(notebook: Notebook) -> None:
     notebook.server.setting("ipymemory:plugin", {"autoLoad": True})
     try:
@@ -355,7 +363,10 @@ def test_it_can_be_read_in_both_themes_wide_and_narrow(notebook: Notebook, theme
         nb.page.wait_for_timeout(300)
         nb.cell(0).scroll_into_view_if_needed()
         shot(nb, f"{theme.split()[-1].lower()}-{name}")
-        parts = [*nb.panel("p, h2, li, button").all(), nb.cell(0).locator(".ipymemory-mark")]
+        parts = [
+            *nb.panel().locator("p, h2, li, button").all(),
+            nb.cell(0).locator(".ipymemory-mark"),
+        ]
         seen = [each for each in parts if each.is_visible() and each.inner_text()]
         assert len(seen) > 5
         # WCAG AA for text of this size
