@@ -13,6 +13,7 @@ CALLS = re.compile(
     r"(?:HTTP|Http|Aio)?(?:Basic|Digest|Proxy|Plain)Auth(?:entication|enticator|Handler)?"
     r"|(?:set|check|make|hash|verify|change|encrypt)_?(?:user_)?pass(?:word|wd)"
     r"|Secret(?:Str|Value|Bytes)?|PlainTextAuthProvider|basic_auth|authenticate|auth|set_auth"
+    r"|(?-i:PASSWORD)"  # of MySQL
     r"|(?:Plain|UsernamePassword|AzureKey|AzureNamedKey)?Credentials?",
     re.IGNORECASE,
 )
@@ -155,15 +156,6 @@ def paired(place: Place, name: Name) -> Iterator[Span]:
         )
         if odd(value, 4 if alone and name.rule == "password" else 8):
             yield literal.span
-
-
-def element(place: Place, name: Name) -> Iterator[Span]:
-    """Judge an XML element's text."""
-    if place.previous != "<" or place.gap or place.close:
-        return
-    end = place.text.find("<", place.after, place.after + WINDOW)
-    if end > 0 and secret(name, place.text[place.after : end], quoted=True):
-        yield place.after, end
 
 
 def called(place: Place) -> Iterator[Span]:

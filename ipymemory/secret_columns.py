@@ -32,7 +32,11 @@ _PLAIN = re.compile(
     r"|optional|unique|password|token|secret|\[masked: [\w ]+\])\W*",
     re.IGNORECASE,
 )
-_HTML_CELL = re.compile(r"<t(?P<kind>[hd])\b(?P<at>[^>]{0,300})>(?P<inner>[^<]*)", re.IGNORECASE)
+_HTML_CELL = re.compile(
+    r"<t(?P<kind>[hd])\b(?P<at>[^>]{0,300})>(?:\s{0,40}<(?!/|t[rhd]\b)[^<>]{1,200}>){0,5}"
+    r"(?P<inner>[^<]*)",
+    re.IGNORECASE,
+)
 _SPAN = re.compile(r"colspan=[\"']?(\d{1,3})")
 _DTYPE = re.compile(r"Name: .{0,200}?, (?:Length: \d+, )?dtype: (?:object|str|string)\b")
 
@@ -49,7 +53,11 @@ class Columns:
         text = self._text
         if self._left <= 0:
             return
-        if text[place.end : place.end + 1] == "<" and place.previous in (">", " ", "\n"):
+        if text[place.end : place.end + 2].lstrip(":")[:1] == "<" and place.previous in (
+            ">",
+            " ",
+            "\n",
+        ):
             found = self._html(place)
         else:
             found = self._printed(place)
@@ -171,6 +179,7 @@ class Columns:
                 rectangle = len(line) == len(head) and len(words) == len(heads)
                 rectangle = rectangle and not any(_PLAIN.fullmatch(h) for h in words)
                 pandas = head[:1].isspace() and not line[:1].isspace()
+                pandas = pandas or _flush(head, heads, line)
                 if not (ruled or pandas or (rectangle and left) or head.isupper()):
                     return
             if ruled and not number:
@@ -211,7 +220,7 @@ class Columns:
             return
         cells = list(_HTML_CELL.finditer(text, low, high))
         own = [i for i, each in enumerate(cells) if each.start() < place.start < each.end("inner")]
-        if not own or cells[own[0]]["inner"].strip() != place.word:
+        if not own or cells[own[0]]["inner"].strip(" \t\n:") != place.word:
             return
         after = cells[own[0] + 1 :]
         if any(each["kind"] in "dD" for each in after):
@@ -228,6 +237,12 @@ class Columns:
             if len(found) > behind and found[-1 - behind]["kind"] in "dD":
                 yield _inner(text, found[-1 - behind])
             row = stop
+
+
+def _flush(head: str, heads: list[Span], line: str) -> bool:
+    """Tell whether all of `heads` end where a word of `line` ends: a frame without an index."""
+    ends = {each.end() for each in _WORD.finditer(line)}
+    return len(heads) > 1 and len(line) == len(head) and all(end in ends for _, end in heads)
 
 
 def _under(line: str, left: int, right: int, heads: list[Span]) -> Span | None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from ipymemory.secret_literals import Folded, Literals
 from ipymemory.secret_names import harmless, odd, scrambled
 from ipymemory.secret_places import string_at
+from ipymemory.secret_queries import IDENTIFIED, IDENTIFIED_BARE, OF_USERS
+from ipymemory.secret_siblings import manifest
 from ipymemory.secret_tokens import Mark
 
 _LINE = 2000
@@ -197,7 +199,6 @@ _LOGIN_CALL = re.compile(r"login\(\s*")
 _SSHPASS = re.compile(rf"sshpass\s+-p\s*{_WORD}")
 _REDIS = re.compile(rf"(?<=\s)-a\s+{_WORD}")
 _GRANTS = re.compile(r"\b(?:user|role|grant|alter|create|to)\b", re.I)
-_SQL = re.compile(r"identified\s+by\s+(?:values\s+)?(?P<q>[\"'])(?P<value>[^\"'\n]+)(?P=q)", re.I)
 
 
 def _command_end(text: str, at: int) -> int:
@@ -284,8 +285,10 @@ def _sudo(text: str, at: int) -> Iterator[Mark]:
 
 def _sql(text: str, at: int) -> Iterator[Mark]:
     """Find the password of ``CREATE USER bob IDENTIFIED BY 'password'``."""
+    if OF_USERS.search(text, max(0, at - 200), at):
+        yield from _values(IDENTIFIED_BARE, text, at, at + 300)
     if _GRANTS.search(text, max(0, at - 200), at):
-        yield from _values(_SQL, text, at, at + 300)
+        yield from _values(IDENTIFIED, text, at, at + 300)
 
 
 _Form = re.Pattern[str] | Callable[[str, int], Iterator[Mark]]
@@ -297,7 +300,8 @@ _FORMS: dict[bytes, _Form] = {
     b"login": _login,
     b"sign_in(": _signed_in,
     b"connect(": _connected,
-    b"identified by": _sql,
+    b"identified": _sql,
+    b"kind": manifest,
 }
 _FORM_WORDS = Literals(tuple(word.decode() for word in _FORMS))
 _FLAG = re.compile(rb"-[puaskPUASK]")

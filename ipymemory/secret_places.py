@@ -26,7 +26,7 @@ BETWEEN = re.compile(
 )
 """What may stand between a name and its value."""
 
-_STRING = re.compile(r"(?P<prefix>[rRbBuUfF]{0,2})(?P<escape>\\{0,7})(?P<quote>\"\"\"|'''|[\"'`])")
+_STRING = re.compile(r"(?P<prefix>[rRbBuUfFN]{0,2})(?P<escape>\\{0,7})(?P<quote>\"\"\"|'''|[\"'`])")
 _INSIDE = {
     '"': re.compile(r'(?:[^\\"\n]|\\.)*+', re.DOTALL),
     "'": re.compile(r"(?:[^\\'\n]|\\.)*+", re.DOTALL),
@@ -89,6 +89,12 @@ class Reading:
         self.code = code
         self.grouped = 0
         """Up to where lists of secrets have been looked at."""
+        self._left = 5 * len(text) + 20_000
+
+    def spend(self, characters: int) -> bool:
+        """Tell whether as many `characters` may be read ahead: a text five times, in all."""
+        self._left -= characters
+        return self._left > 0
 
     def line(self, at: int) -> Span:
         """Return where the line of `at` begins, at most 400 characters before, and `at`."""

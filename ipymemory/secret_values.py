@@ -21,7 +21,6 @@ from ipymemory.secret_beside import (
     authorization,
     beside,
     called,
-    element,
     header,
     paired,
     unpacked,
@@ -40,10 +39,12 @@ from ipymemory.secret_places import (
     line_end,
     string_at,
 )
+from ipymemory.secret_queries import inserted
+from ipymemory.secret_siblings import sibling, starred, tagged
 from ipymemory.secret_tokens import Mark
 
 _STEMS = Literals(STEMS)
-_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║")
+_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║*")
 """What may come directly after a name that a value follows."""
 
 _LEAD = re.compile(r"[ \t]{0,80}(?:\\\r?\n[ \t]{0,80})?(?P<open>\()?(?(open)\s{0,80})")
@@ -108,6 +109,8 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
         name = _judged(place)
         if name is None:
             continue
+        if name.rule == "password" and not place.op:
+            _of_somebody(place)
         if name.strong and place.op in _HEADED and not place.flag:
             # Before what may end behind other names: the cells lie below.
             for first, last in columns.under(place, name):
@@ -117,24 +120,39 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
             yield mark
 
 
+_RENAMED = re.compile(r"\bcolumns ?= ?\{[^}]*$")
+_FOR = re.compile(r" (?:for|FOR|of) [^\s=:]{1,100}(?P<op>\s{0,20}[=:]|:)(?=\s)")
+
+
+def _of_somebody(place: Place) -> None:
+    """Read past whose password it is: ``SET PASSWORD FOR bob = 'x'``, ``Password for bob: x``."""
+    of = _FOR.match(place.text, place.end)
+    if of is not None:
+        place.op, place.after, place.close, place.gap = of["op"].strip(), of.end(), "", " "
+
+
 def _marks(place: Place, name: Name) -> Iterator[Mark]:
-    if place.subscript and not place.close:
+    if (place.subscript and not place.close) or _RENAMED.search(place.reading.before(place.start)):
         return
     if name.rule in ("cookie", "authorization") and len(place.op) > 3:
         # `Cookie: a=b` looks like an annotated variable.
         place.after -= len(place.op) - 1
         place.op = ":"
     found: Iterator[Span]
-    if place.flag and place.op in ("", "=", ",", ":"):
+    if near := _near(place, name):
+        found = iter(near)
+    elif place.flag and place.op in ("", "=", ",", ":"):
         found = argument(place, name)
     elif place.op in ("=", ",", ")") and not place.close and (targets := unpacking(place)):
         found = unpacked(place, name, targets)
     elif place.op in _ASSIGNS or place.op[-1:] == "=":
         found = _assigned(place, name)
+    elif place.op in (",", ")") and (rows := list(inserted(place, name))):
+        found = iter(rows)
     elif place.op == ",":
         found = paired(place, name)
     elif place.op == ">":
-        found = element(place, name)
+        found = tagged(place, name)
     elif place.op == "(":
         found = called(place)
     elif place.op == ")":
@@ -144,6 +162,22 @@ def _marks(place: Place, name: Name) -> Iterator[Mark]:
     for start, end in found:
         if end > start:
             yield Mark(name.rule, start, end, named=True)
+
+
+def _near(place: Place, name: Name) -> list[Span]:
+    """Return the value of a field that `place` names, or of the element that it is in."""
+    text, follows = place.text, place.text[place.end : place.end + 1]
+    if follows in ("<", ">", " ", ":") or (follows in ("'", '"') and place.op in ("", ">")):
+        found = (
+            list(tagged(place, name))
+            if "<" in text[max(0, place.start - 240) : place.end + 2]
+            else []
+        )
+        if found:
+            return found
+    if follows in ("*", "_", "`", ":") and (found := list(starred(place, name))):
+        return found
+    return list(sibling(place, name)) if follows in ("'", '"', "\n", ",", "\\", " ") else []
 
 
 def _judged(place: Place) -> Name | None:

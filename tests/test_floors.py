@@ -48,6 +48,8 @@ PARTS = {
     "secret_places": "redaction",
     "secret_forms": "redaction",
     "secret_literals": "redaction",
+    "secret_queries": "redaction",
+    "secret_siblings": "redaction",
     "secret_columns": "redaction",
     "secret_disguises": "redaction",
     "capture": "recorder",

@@ -1318,6 +1318,15 @@ MALICE = (
     *(BEGIN, END + "\n", "private key ", "\x1b[", "\x1b]", "\u200b", "é", "пароль", "a\u0301"),
     *("[masked: password]", "[masked: ", "&sig=token:a=key=[", "wandb login ", "%env token "),
     *("<th>password</th>", "password\t", "|password", "password,a\n", "password\n", "  password"),
+    *("<b>password</b>", "<password a ", "<td>password</td>", "name: password\n  value: a\n"),
+    *("insert into t(password,", "insert into t(password) values ('a'),", "**password**: "),
+    *("insert into t(password) values (", "create user a identified by ", "password for a "),
+    *(
+        '{"kind": "Secret", "data": {"a": "b"}}',
+        "kind: secret\ndata:\n  a: b\n",
+        "'name': 'password', 'value': ",
+        "data:\n  a: b\n",
+    ),
     *("<tr><th>password</th><td>a</td>", "a password\n", "{'password': {0: ", '"password": ["a", '),
 )
 
