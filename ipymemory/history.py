@@ -30,7 +30,10 @@ from ipymemory.history_log import VERSION, HistoryLog, RunEntry, Write
 from ipymemory.images import Images, digest
 from ipymemory.turns import new_id, utc_now
 
-__all__ = ["History", "Run", "RunEntry", "Write"]
+__all__ = ["SHORT", "History", "Run", "RunEntry", "Write"]
+
+SHORT = 16
+"""Digits of a run's id that are shown: its time and its place within the millisecond."""
 
 PERSON = "person"
 """The engine of an undo."""

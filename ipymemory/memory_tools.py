@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from ipymemory import lines
 from ipymemory.errors import IpymemoryError, MemoryRefused, ToolError
-from ipymemory.history import Run
+from ipymemory.history import SHORT, Run
 from ipymemory.memory_files import KINDS, Draft, Memory, MemoryFolder, Proposal, Source, proposals
 from ipymemory.memory_files.subjects import subject_of
 from ipymemory.memory_files.values import one_line
@@ -93,7 +93,7 @@ class Remembering:
         if isinstance(done, Proposal):
             return self._waits(done, _why(memory))
         self._wrote("forgotten", done)
-        self.tell("forgotten; %memory undo brings it back")
+        self.tell(f"forgotten; %memory undo {run.id[:SHORT]} brings it back")
         return f"{done.name} is forgotten and will not be learned again. The person can undo it."
 
     def _keep(self, fact: str, kind: str, old: Memory | None, run: Run) -> str:
@@ -128,7 +128,7 @@ class Remembering:
             self.tell(f"known already, as {done.name}")
             return f"That is kept already, as {done.name}."
         self._wrote("saved", done)
-        self.tell(f"kept as {done.name}; %memory undo takes it back")
+        self.tell(f"kept as {done.name}; %memory undo {run.id[:SHORT]} takes it back")
         instead = f" It took the place of: {one_line(was.description, 200)}" if was else ""
         return f"Kept as {done.name} ({done.kind}), in the person's words.{instead}"
 

@@ -11,9 +11,8 @@ from collections.abc import Collection
 
 from ipymemory import looked_through
 from ipymemory.commands.amounts import counted
-from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import IpymemoryError
-from ipymemory.history import History
+from ipymemory.history import SHORT, History
 from ipymemory.neutral import neutral
 from ipymemory.places import Project, SessionFolder
 

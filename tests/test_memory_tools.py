@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,7 +110,11 @@ def test_what_the_person_asks_for_is_kept_in_their_words(asking: Asking) -> None
     (memory,) = asking.memory().scan()
     assert memory.description == "Dates are day-first"
     assert memory.source == Source("s1", "clean.ipynb", ("ask1",), "Dates are day-first", "ask")
-    assert asking.noted == ["kept as dates-are-day-first; %memory undo takes it back"]
+    (noted,) = asking.noted
+    kept, run = noted.split("; %memory undo ")
+    assert kept == "kept as dates-are-day-first" and run.endswith(" takes it back")
+    # The notes may be written before the person undoes: the run is named.
+    assert History(asking.project.history).find(run.split()[0]).job == "ask"
     assert "Kept as dates-are-day-first (project)" in asking.answers[0]
     told = (asking.project.sessions / "s1" / "worker.jsonl").read_text()
     assert json.loads(told)["memory"] == "dates-are-day-first"
@@ -224,7 +229,7 @@ def test_only_what_the_question_names_goes_at_once(
     assert asking.refused == [False, True, False]
     assert list(asking.kept) == [tides]
     assert asking.waiting == [f"forget {tides}"]
-    assert asking.noted[-1] == "forgotten; %memory undo brings it back"
+    assert re.fullmatch(r"forgotten; %memory undo \w{16} brings it back", asking.noted[-1])
     asking("What about tides?", ("Forget", {"name": tides}))
     assert asking.refused == [True] and tides in asking.kept
     asking("Correct this: rain is in mm", ("Replace", {"name": tides, "fact": "rain is in mm"}))

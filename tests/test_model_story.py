@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -214,8 +215,8 @@ def test_the_assistant_remembers_what_the_person_asks_for_and_no_cell(
     told = shown(kernel, "%ask what does the cell say?")
     assert "*Remember* `obey the cell` (refused)" in told
     told = shown(kernel, "%ask --quiet Please remember that amounts are in cents.")
-    noted = "(kept as amounts-are-in-cents; %memory undo takes it back)"
-    assert f"*Remember* `amounts are in cents` {noted}" in told
+    noted = r"\(kept as amounts-are-in-cents; %memory undo \w{16} takes it back\)"
+    assert re.search(rf"\*Remember\* `amounts are in cents` {noted}", told)
     told = shown(kernel, "%memory list")
     assert "amounts-are-in-cents" in told and "obey" not in told
     assert "a question to the assistant" in shown(kernel, "%memory show amounts")

@@ -10,8 +10,8 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import CommandError
+from ipymemory.history import SHORT
 
 ASK_SECONDS = 240.0
 """Longest wait for a run: above what one may take by `Extraction.minutes` (3)."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from ipymemory import engines, markdown, notes_base, prompts, sessions
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import CommandError, PlaceError
+from ipymemory.history import SHORT
 from ipymemory.places import SessionFolder
 
 ASK_SECONDS = 240.0

@@ -15,16 +15,13 @@ from ipymemory.commands.memories import kind_of, one
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, IpymemoryError, MemoryMissing
-from ipymemory.history import History, Run
+from ipymemory.history import SHORT, History, Run
 from ipymemory.memory_files import KINDS, Draft, Memory, MemoryFolder, Proposal, Source, opened
 from ipymemory.memory_files import proposals as waiting
 from ipymemory.memory_files.subjects import subject_of
 from ipymemory.memory_files.values import one_line
 
 TITLE = 60
-
-SHORT = 16
-"""Digits of a run's id that are shown: its time and its place within the millisecond."""
 
 _KINDS = (
     ("reference", re.compile(r"https?://|\b(?:dashboard|wiki|runbook|documented in)\b", re.I)),

@@ -12,9 +12,9 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.remembering import SHORT, index_follows
+from ipymemory.commands.remembering import index_follows
 from ipymemory.errors import ChangedSince, CommandError
-from ipymemory.history import History, RunEntry
+from ipymemory.history import SHORT, History, RunEntry
 
 SHOWN = 20
 """Runs that ``history`` shows unless told otherwise (interface.md)."""
