@@ -118,6 +118,11 @@ class LiveSession:
     @property
     def reason(self) -> str:
         """Why nothing is recorded, or nothing."""
+        if not self._recorder.hooked:
+            return (
+                "Something took the callbacks out of this shell, so no cell is seen any more. "
+                "%reload_ext ipymemory puts ours back."
+            )
         return self._recorder.reason
 
     @property

@@ -99,6 +99,18 @@ class Recorder:
         self._shell.events.register("pre_run_cell", self._pre_run_cell)
         self._shell.events.register("post_run_cell", self._post_run_cell)
 
+    @property
+    def hooked(self) -> bool:
+        """Whether the shell still calls us: code in a cell can take all callbacks out of it."""
+        known = getattr(getattr(self._shell, "events", None), "callbacks", None)
+        return isinstance(known, dict) and all(
+            hook in known.get(name, ())
+            for name, hook in (
+                ("pre_run_cell", self._pre_run_cell),
+                ("post_run_cell", self._post_run_cell),
+            )
+        )
+
     def remove(self) -> None:
         """Record no more; what was captured so far is written. In a forked child, nothing."""
         if os.getpid() != self._pid:

@@ -440,3 +440,29 @@ if hasattr(os, "fork"):  # a system without it has no such children
         assert turns(project)[0][-1] == "x = 3"
         record, _ = sessions.every(project)[0]
         assert record.kernel == processes.own()
+
+
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize(
+    "wiped",
+    [
+        "for each in get_ipython().events.callbacks.values(): each.clear()",
+        "get_ipython().events.callbacks = {n: [] for n in get_ipython().events.callbacks}",
+        "get_ipython().events.callbacks['post_run_cell'].clear()",
+    ],
+)
+def test_it_is_said_when_no_cell_is_seen_any_more_and_reloading_mends_it(
+    run: Run, project: Project, wiped: str
+) -> None:
+    run("%load_ext ipymemory")
+    run("x = 1")
+    assert "- Recording on" in run("%memory")
+    run(wiped)
+    run("x = 2")
+    said = run("%memory")
+    assert "- Recording off. Something took the callbacks out of this shell" in said
+    assert "Nothing is recorded." in run("%memory doctor")
+    run("%reload_ext ipymemory")
+    assert "- Recording on" in run("%memory")
+    run("x = 3")
+    assert turns(project)[-1][-1] == "x = 3"
