@@ -1,0 +1,221 @@
+"""The lock of dreams: of any number of processes that want to tidy a memory folder one may.
+
+`.consolidate-lock` lies among the memories, where other programs look for it too: its body is the
+owner's process id while it is held and empty while it is free, its time that of the last dream.
+A process id is given away again, so who the owner is, and the time to put back when it dies, are
+kept in our own folder. There also lies the lock of the operating system that decides between our
+own processes: it goes with its process, however that ends.
+
+Body and time change in one step, by a file moved into place: no moment shows one without the
+other. Whatever cannot be told for sure counts as held: rather no dream than two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ipymemory import processes
+from ipymemory.errors import FormatError, PlaceError
+from ipymemory.files import filelock, make_folder, read_json, write_json
+from ipymemory.held import Held
+from ipymemory.processes import ProcessIdentity
+
+NAME = ".consolidate-lock"
+FOREIGN_SECONDS = 3600.0
+"""How long an owner of another host, whose life cannot be seen from here, keeps it (D2)."""
+
+_RETRY = "Try again when it has ended."
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Why the lock was not to be had, as a sentence."""
+
+    reason: str
+
+
+class DreamLock:
+    """The lock of the memory folder `memory`; `records` is the folder of its owner's record."""
+
+    def __init__(self, memory: Path, records: Path) -> None:
+        self._path = memory / NAME
+        self._record = records / "owner.json"
+        self._system = records / ".lock"
+
+    def last(self) -> float | None:
+        """Return when the last dream began, in seconds of the epoch; None when there was none.
+
+        One `stat`. While a dream runs it is the beginning of that one.
+        """
+        found = _time(self._path)
+        return None if found is None else found / 1e9
+
+    def take(self) -> HeldLock | Busy:
+        """Take the lock, or say why not; never waits.
+
+        What a dead owner left is put back first (D3), also when the lock is then not taken.
+        Raises `PlaceError` where the folders cannot be written.
+        """
+        make_folder(self._record.parent)
+        locks = filelock()
+        system = locks.FileLock(self._system, mode=0o600)
+        try:
+            # A system without such locks uses a marker instead and would warn in the user's cell.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                system.acquire(blocking=False)
+        except locks.Timeout:
+            return Busy(f"A dream is running in another process. {_RETRY}")
+        except (OSError, RuntimeError) as error:
+            return Busy(f"{self._system} cannot be locked ({error}), so nothing was tidied.")
+        try:
+            taken = self._taken(system)
+        except BaseException:
+            system.release()
+            raise
+        if isinstance(taken, Busy):
+            system.release()
+        return taken
+
+    def _taken(self, system: Any) -> HeldLock | Busy:
+        refusal, died = self._settled()
+        if refusal:
+            return Busy(refusal)
+        before, started = _time(self._path), time.time_ns()
+        me = processes.own()
+        write_json(self._record, {"owner": me.as_dict(), "before": before})
+        put(self._path, str(me.pid), started)
+        if _body(self._path) != str(me.pid):  # another program took it in between
+            self._record.unlink(missing_ok=True)
+            return Busy(f"Another program took {self._path} at the same moment. {_RETRY}")
+        return HeldLock(self._path, self._record, system, before, started, died)
+
+    def _settled(self) -> tuple[str, bool]:
+        """Put back what a dead owner left; return why the lock is held, and whether one died."""
+        body = _body(self._path)
+        try:
+            record = read_json(self._record)
+        except FormatError:
+            # Written whole or not at all, so somebody edited it: then the body alone counts.
+            record = None
+        owner = ProcessIdentity.from_dict((record or {}).get("owner"))
+        if record is not None and owner is not None and body in ("", str(owner.pid)):
+            if body and not self._is_over(owner):
+                return f"Process {owner.pid} on {owner.host} is dreaming. {_RETRY}", False
+            self._put_back(record.get("before"), body)
+            self._record.unlink(missing_ok=True)
+            return "", bool(body)
+        return ("", False) if not body else (self._foreign(body), False)
+
+    def _is_over(self, owner: ProcessIdentity) -> bool:
+        if processes.local(owner):
+            # Our own process holds no lock of the system here, or this would not be reached.
+            return not processes.alive(owner) or owner == processes.own()
+        return self._is_old()
+
+    def _is_old(self) -> bool:
+        found = _time(self._path)
+        return found is None or time.time() - found / 1e9 > FOREIGN_SECONDS
+
+    def _foreign(self, body: str) -> str:
+        """Return why an owner without a record of ours still counts; empty when it does not."""
+        pid = int(body) if body.isascii() and body.isdigit() and len(body) < 12 else 0
+        if pid and processes.identity(pid) is not None:
+            return (
+                f"Another program (process {pid}) is tidying the memories. If none is, remove "
+                f"{self._path}."
+            )
+        if self._is_old():
+            return ""
+        return (
+            f"A process of another machine, or one that has just died, holds {self._path}. It is "
+            "free an hour after it was taken."
+        )
+
+    def _put_back(self, before: object, body: str) -> None:
+        if not body:  # it had not begun, or had ended: the time is right already
+            return
+        if isinstance(before, int) and not isinstance(before, bool):
+            put(self._path, "", before)
+        else:
+            self._path.unlink(missing_ok=True)
+
+
+class HeldLock:
+    """The lock, held by this process until `done` or `roll_back`; the first of them counts."""
+
+    def __init__(
+        self, path: Path, record: Path, system: Any, before: int | None, started: int, died: bool
+    ) -> None:
+        self._path, self._record, self._system = path, record, system
+        self._before, self._started = before, started
+        self.found_dead = died
+        """Whether an owner died before: its journal is to be finished or reverted first."""
+
+    def done(self) -> None:
+        """Free it after a dream that came to its end: its time is the dream's beginning (D3)."""
+        self._free(self._started)
+
+    def roll_back(self) -> None:
+        """Free it after a failure or a kill, with the time before; a later session tries again."""
+        self._free(self._before)
+
+    def _free(self, mtime: int | None) -> None:
+        if not self._system.is_locked:
+            return
+        try:
+            # Who else wrote its own id there since has it now, and frees it itself.
+            if _body(self._path) == str(processes.own().pid):
+                if mtime is None:
+                    self._path.unlink(missing_ok=True)
+                else:
+                    put(self._path, "", mtime)
+            self._record.unlink(missing_ok=True)
+        finally:
+            self._system.release()
+
+
+def put(path: Path, body: str, mtime: int) -> None:
+    """Make the lock file hold `body`, with the time `mtime` in ns, in one step.
+
+    A link in its place is replaced, never followed. Raises `PlaceError`.
+    """
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            new.unlink()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(new, flags, 0o600), "wb") as file:
+            file.write(body.encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.utime(new, ns=(mtime, mtime))
+        new.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise PlaceError(
+            f"{path} could not be written: {error.strerror or error}. No memory was touched; mend "
+            "the folder's permissions."
+        ) from error
+
+
+def _time(path: Path) -> int | None:
+    try:
+        return path.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return None
+
+
+def _body(path: Path) -> str:
+    """Return who holds the file, empty for nobody; raises `PlaceError` for a link and past 1 KB."""
+    if _time(path) is None:
+        return ""
+    with Held(path) as held:
+        return (held.read(1024) or b"").decode("ascii", "replace").strip()
