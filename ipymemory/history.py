@@ -57,6 +57,11 @@ class History:
         """Return a run under which an engine may write. It is on record from its first write on."""
         return Run(self, RunEntry(new_id(), utc_now(), job, engine, reason, tuple(turns), session))
 
+    def resume(self, entry: RunEntry) -> Run:
+        """Return the run of `entry`, to finish what a process that died began under it."""
+        known = any(each.id == entry.id for each in self.log.runs())
+        return Run(self, entry, recorded=known)
+
     def entries(self, n: int | None = None) -> list[RunEntry]:
         """Return the last `n` runs that wrote something, newest first; all of them for None."""
         found = [each for each in reversed(self.log.runs()) if each.writes or each.undoes]
@@ -99,12 +104,15 @@ class History:
             parts += unified(before, left, f"{name} before", f"{name} after")
         return "".join(parts)
 
-    def undo(self, run_id: str | None = None, *, force: bool = False) -> list[Path]:
+    def undo(
+        self, run_id: str | None = None, *, force: bool = False, around: bool = False
+    ) -> list[Path]:
         """Put back what the files of a run held before it; return the files that changed.
 
         For None: the newest run that is neither undone nor an undo. Raises `ChangedSince`, and
         changes nothing, when a file is no longer what the run left, unless `force`; what it
-        holds then is stored first. Raises `HistoryError` when there is nothing to undo.
+        holds then is stored first. `around`: such files are left alone, and the others put back.
+        Raises `HistoryError` when there is nothing to undo.
         """
         with self.locked():
             entry = self._to_undo(run_id)
@@ -119,7 +127,10 @@ class History:
                 for each, now in states
                 if _hash(now) not in (each.after, each.before)
             ]
-            if changed and not force:
+            if around:
+                newer = {each.path for each in changed}
+                states = [(each, now) for each, now in states if each.path not in newer]
+            elif changed and not force:
                 raise ChangedSince(
                     f"{changed[0].path} has changed since run {entry.id} wrote it, so it was left "
                     "alone.",
@@ -263,12 +274,12 @@ class History:
 class Run:
     """One run of an engine, as the history sees it; made by `History.begin`."""
 
-    def __init__(self, history: History, entry: RunEntry) -> None:
+    def __init__(self, history: History, entry: RunEntry, *, recorded: bool = False) -> None:
         self.entry = entry
         self._history = history
         self.writes = 0
         """How often this run has written so far."""
-        self._recorded = False
+        self._recorded = recorded
         self._first: dict[Path, bytes | None] = {}
         self._last: dict[Path, bytes | None] = {}
 

@@ -25,7 +25,8 @@ FLOORS = {
     0: "errors turns events gates markdown redaction excerpts config config_files files processes "
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
-    "beside memory_files recall consent messages_api prices documents dream_lock",
+    "beside memory_files recall consent messages_api prices documents dream_lock "
+    "dream_journal",
     2: "agent context cost notes_base notes_checks learning document_updates",
     3: "jobs",
     4: "session worker engines",

@@ -156,7 +156,8 @@ def _may_join(gone: Memory, kept: Memory, persons: frozenset[str]) -> bool:
 
 
 def _merge(kept: Memory, gone: Sequence[Memory]) -> Merge:
-    origins = dict.fromkeys(each.source for each in (kept, *gone) if each.source != Source())
+    every = (one for each in (kept, *gone) for one in (each.source.alone, *each.source.also))
+    origins = dict.fromkeys(each for each in every if each != Source())
     return Merge(kept, tuple(sorted(gone, key=lambda each: each.name)), tuple(origins))
 
 

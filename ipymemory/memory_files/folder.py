@@ -194,6 +194,19 @@ class MemoryFolder(ReadFolder):
         proposals.settle(self.project.proposals, proposal)
         return memory
 
+    @contextmanager
+    def held_still(self, *, confirmed: bool = False) -> Iterator[None]:
+        """Let nobody else save while the block writes several files; then the index follows.
+
+        Raises `MemoryRefused` where no memory may be written, `PlaceError`.
+        """
+        self._may_write(confirmed)
+        with self._locked():
+            try:
+                yield
+            finally:
+                self._listing.write(self.scan())
+
     def forgotten(self, draft: Draft) -> bool:
         """Return whether the user forgot what `draft` says (behaviour L12)."""
         return self._forgotten().holds(draft)

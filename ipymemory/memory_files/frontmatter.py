@@ -214,10 +214,16 @@ def _simple(written: str) -> Any:
 
 
 def _of_texts(value: object) -> bool:
-    """Return whether `value` is a mapping of texts and lists of texts, which YAML reads alike."""
+    """Return whether `value` is a mapping of texts and lists of texts, which YAML reads alike.
+
+    The lists may hold such mappings too: `MOST_BRACKETS` bounds how deep that goes.
+    """
     return isinstance(value, dict) and all(
         isinstance(each, str)
-        or (isinstance(each, list) and all(isinstance(item, str) for item in each))
+        or (
+            isinstance(each, list)
+            and all(isinstance(item, str) or _of_texts(item) for item in each)
+        )
         for each in value.values()
     )
 

@@ -36,7 +36,8 @@ class Offered:
             return True
         # Anew each time: the memory before may have taken the place of one.
         return any(
-            mark in (fingerprint(each.source.quote), fingerprint(each.description))
+            mark == fingerprint(each.description)
+            or any(mark == fingerprint(one.quote) for one in (each.source, *each.source.also))
             for each in self._memory.scan()
             if each.current
         )

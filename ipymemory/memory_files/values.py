@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,13 @@ class Source:
     quote: str = ""
     """The words themselves."""
     origin: str = ""
+    also: tuple[Source, ...] = ()
+    """Where else the same was said: of memories that were merged into this one."""
+
+    @property
+    def alone(self) -> Source:
+        """This source without the others."""
+        return replace(self, also=()) if self.also else self
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is known, as JSON values; the session is kept elsewhere in the file."""
@@ -44,6 +51,7 @@ class Source:
             "turns": list(self.turns),
             "quote": self.quote,
             "origin": self.origin,
+            "also": [{"session": each.session, **each.as_dict()} for each in self.also],
         }
         return {key: value for key, value in known.items() if value}
 
@@ -51,13 +59,18 @@ class Source:
     def from_dict(cls, value: object, session: str = "") -> Source:
         """Return the source in `value`, whatever it is; what it should not hold is left out."""
         told = value if isinstance(value, Mapping) else {}
-        turns = told.get("turns")
+        turns, also = told.get("turns"), told.get("also")
         return cls(
             session,
             _text(told.get("notebook")),
             tuple(map(_text, turns)) if isinstance(turns, list | tuple) else (),
             _text(told.get("quote")),
             _text(told.get("origin")),
+            tuple(
+                cls.from_dict({**each, "also": ()}, _text(each.get("session")))
+                for each in (also if isinstance(also, list | tuple) else ())
+                if isinstance(each, Mapping)
+            ),
         )
 
 
