@@ -192,6 +192,20 @@ class MagicDocs(Section):
     ).tag(config=True)
 
 
+class Dream(Section):
+    """How memories are tidied."""
+
+    enabled = Bool(True, help="Whether memories are tidied by themselves.").tag(config=True)
+    hours = Float(24.0, min=0.0, max=8760.0, help="Hours between two dreams.").tag(config=True)
+    sessions = Int(
+        5, min=0, max=1000, help="Other sessions of the project since the last dream, at least."
+    ).tag(config=True)
+    scan_minutes = Float(
+        10.0, min=0.0, max=1440.0, help="Minutes between two looks at what sessions there are."
+    ).tag(config=True)
+    minutes = Float(30.0, min=0.01, max=240.0, help="Most minutes of one dream.").tag(config=True)
+
+
 class Engine(Section):
     """The worker process and the engine that runs in it."""
 
@@ -272,6 +286,7 @@ CLASSES: tuple[type[Section], ...] = (
     SessionNotes,
     Extraction,
     MagicDocs,
+    Dream,
     Engine,
 )
 
@@ -289,6 +304,7 @@ class Settings:
             self.session_notes = SessionNotes(config=config)
             self.extraction = Extraction(config=config)
             self.magic_docs = MagicDocs(config=config)
+            self.dream = Dream(config=config)
             self.engine = Engine(config=config)
         except TraitError as error:
             raise SettingError(f"A setting has a value it cannot have: {error}") from error
@@ -353,6 +369,7 @@ class Settings:
             self.session_notes,
             self.extraction,
             self.magic_docs,
+            self.dream,
             self.engine,
         )
 

@@ -25,8 +25,7 @@ FLOORS = {
     0: "errors turns events gates markdown redaction excerpts config config_files files processes "
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
-    "beside memory_files recall consent messages_api prices documents dream_lock "
-    "dream_journal",
+    "beside memory_files recall consent messages_api prices documents dream_lock",
     2: "agent context cost notes_base notes_checks learning document_updates",
     3: "jobs",
     4: "session worker engines",
@@ -104,6 +103,8 @@ PARTS = {
     "document_files": "documents",
     "document_proposals": "documents",
     "documenting": "session",
+    "dream_journal": "dream_lock",
+    "tidying": "extractive",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""
 

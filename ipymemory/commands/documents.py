@@ -8,9 +8,8 @@ from ipymemory import document_files
 from ipymemory.commands import live_documents
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import checked, difference, name_of, plain
-from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
+from ipymemory.commands.pages import JSON, SHORT, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.runs import SHORT
 from ipymemory.errors import CommandError
 
 FORMATS = ("text", "json", "github")

@@ -130,7 +130,9 @@ def _proposals(place: Place, arguments: Arguments) -> Page:
         return Page("Nothing waits for a yes.", [])
     lines = [f"{counted(len(every), 'proposal')}.", ""]
     lines += [
-        f"- `{each.id}` {each.time[:10]} by {one(each.job)}: {one(each.line)}" for each in every
+        f"- `{each.id}` {each.time[:10]} by {one(each.job)}: {one(each.line)}"
+        f"{f', since {one(each.why)}' if each.why else ''}"
+        for each in every
     ]
     lines += [
         "",

@@ -1,0 +1,354 @@
+"""Dream: memories tidy themselves, in the open (behaviour D).
+
+The built-in engine merges what says the same, spells out relative dates, marks what names files
+that are gone, lets links follow, and puts contradictions to the user as questions; it deletes
+nothing that is not said elsewhere. All of it is one run of the undo history: one undo takes a
+dream back. It is planned on what was read at its start; what somebody changed meanwhile is left
+out, and the files are put in place as one (`dream_journal`).
+
+Events and outcomes hold counts and no words: they may be shown in a notebook that is saved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ipymemory import dream_journal, lines, processes
+from ipymemory.config import Settings
+from ipymemory.dream_journal import Change, Group, Placed
+from ipymemory.dream_lock import Busy, DreamLock, HeldLock
+from ipymemory.errors import IpymemoryError
+from ipymemory.events import Bus, Event
+from ipymemory.files import make_folder, read_json, write_json
+from ipymemory.history import History, unified
+from ipymemory.memory_files import PERSONS, MemoryFolder, opened, proposals
+from ipymemory.places import Project, SessionFolder
+from ipymemory.processes import ProcessIdentity
+from ipymemory.tidying import Tidied, tidied
+from ipymemory.turns import new_id, utc_now
+
+log = logging.getLogger(__name__)
+
+JOB = "dream"
+ENGINE = "extractive"
+
+MOST_QUESTIONS = 20
+"""Questions of dreams that wait at the same time, so that they do not bury other proposals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the job works with; `session` is the one in whose worker it runs, if any."""
+
+    project: Project
+    settings: Settings
+    bus: Bus = field(default_factory=Bus)
+    session: SessionFolder | None = None
+    sessions: int = 0
+    """Sessions since the last dream: what it is under review for."""
+    confirmed: bool = False
+    cancelled: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True)
+class Dreamt:
+    """How a dream ended, in counts. `status`: ``done``, ``planned``, ``locked``, ``refused``,
+    ``killed`` or ``failed``."""
+
+    status: str
+    run: str = ""
+    error: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    diff: str = ""
+    """What would change, of a plan only. It never leaves in an event."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON values, without anything that a memory says."""
+        return {
+            "status": self.status,
+            "run": self.run,
+            "error": self.error,
+            "counts": dict(self.counts),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def records(project: Project, *, shared: bool) -> Path:
+    """Return the folder of the lock's record: of all projects that share a folder it is one."""
+    return project.home / "shared-dream" if shared else project.folder / "dream"
+
+
+def lock(project: Project, folder: MemoryFolder) -> DreamLock:
+    """Return the lock of the dreams of `folder`; making it touches nothing."""
+    return DreamLock(folder.folder, records(project, shared=folder.shared))
+
+
+def plan(context: Context) -> Dreamt:
+    """Return what a dream would do now, with its diff, and change nothing. Raises nothing."""
+    try:
+        folder = opened(context.project, context.settings)
+        found = tidied(folder, context.project.root, PERSONS)
+        diff = "".join(_diff(change) for group in found.groups for change in group)
+        return Dreamt("planned", counts=found.counts, diff=diff)
+    except IpymemoryError as error:
+        return Dreamt("failed", error=str(error))
+
+
+def dream(context: Context) -> Dreamt:
+    """Tidy the memories; return how it ended. Waits for no lock of another dream; never raises.
+
+    May be called at any time: the gates are the caller's.
+    """
+    started = time.monotonic()
+    try:
+        outcome = _Dream(context).dream()
+    except Exception as error:  # a dream that fails must not end the worker
+        known = isinstance(error, IpymemoryError)
+        if not known:
+            log.exception("the memories of %s could not be tidied", context.project.key)
+        outcome = Dreamt("failed", error=str(error) if known else repr(error)[:500])
+    outcome = replace(outcome, seconds=time.monotonic() - started)
+    _record(context, outcome)
+    return outcome
+
+
+def recover(project: Project, settings: Settings) -> bool:
+    """Put right what a dream that died left; return whether there was anything.
+
+    Raises `IpymemoryError`.
+    """
+    if not left_behind(project):
+        return False
+    folder = opened(project, settings)
+    if not folder.folder.is_dir():
+        return False
+    held = lock(project, folder).take()
+    if isinstance(held, Busy):
+        return False
+    try:
+        _finish(project, settings, folder)
+    finally:
+        held.roll_back()
+    return True
+
+
+def left_behind(project: Project) -> bool:
+    """Return whether a dream runs or has died. Two `stat`."""
+    place = project.folder / "dream"
+    return dream_journal.waits(place) or (place / "owner.json").exists()
+
+
+def state(project: Project) -> dict[str, Any]:
+    """Return how the last dream stands: its `status`, ``running`` among others, and counts.
+
+    One whose process is gone is ``dead``. Empty when there was none. Raises nothing.
+    """
+    try:
+        told = read_json(project.folder / "dream" / "state.json") or {}
+    except IpymemoryError:
+        return {}
+    if told.get("status") == "running":
+        owner = ProcessIdentity.from_dict(told.get("owner"))
+        if owner is None or (processes.local(owner) and not processes.alive(owner)):
+            return {**told, "status": "dead"}
+    return told
+
+
+def kill(project: Project) -> bool:
+    """Have the dream that runs end; return whether one runs. Raises `PlaceError`."""
+    told = state(project)
+    if told.get("status") != "running":
+        return False
+    write_json(_killed(project), {"id": str(told.get("id")), "time": utc_now()})
+    return True
+
+
+def _killed(project: Project) -> Path:
+    return project.folder / "dream" / "kill.json"
+
+
+class _Dream:
+    """One dream, from the lock to the summary."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.project = context.project
+        self.id = new_id()
+        self.place = context.project.folder / "dream"
+        self.folder = opened(context.project, context.settings)
+        self.end = time.monotonic() + context.settings.dream.minutes * 60
+        self.told: dict[str, Any] = {}
+        self.files = 0
+        self.last_told = 0.0
+
+    def dream(self) -> Dreamt:
+        folder = self.folder
+        if folder.closed:
+            return Dreamt("refused", error=folder.closed)
+        if folder.proposes and not self.context.confirmed:
+            return Dreamt("refused", error="Tidying waits for your yes here.")
+        if not folder.folder.is_dir():
+            return Dreamt("refused", error="There are no memories yet.")
+        make_folder(self.place)
+        held = lock(self.project, folder).take()
+        if isinstance(held, Busy):
+            return Dreamt("locked", error=held.reason)
+        return self.held(held)
+
+    def held(self, held: HeldLock) -> Dreamt:
+        """Dream while the lock is held; its time stands only where the dream came to its end."""
+        outcome = Dreamt("failed")
+        try:
+            _killed(self.project).unlink(missing_ok=True)
+            self.tell("orient")
+            _finish(self.project, self.context.settings, self.folder)
+            outcome = self.work()
+        finally:
+            if outcome.status == "done":
+                held.done()
+            else:
+                held.roll_back()
+            self.tell(self.told.get("phase", ""), outcome)
+        return outcome
+
+    def work(self) -> Dreamt:
+        """Plan, ask, and put in place."""
+        self.tell("gather")
+        found = tidied(self.folder, self.project.root, PERSONS, self.over)
+        if self.over():
+            return Dreamt("killed", counts=found.counts)
+        self.tell("consolidate", memories=found.counts["memories"])
+        history = History(self.project.history, self.context.settings.memory.history_keep)
+        session = self.context.session.id if self.context.session else ""
+        run = history.begin(JOB, ENGINE, reason(found.counts), (), session)
+        placed = Placed()
+        if found.groups:
+            with self.folder.held_still(confirmed=self.context.confirmed):
+                self.tell("prune", phase="updating")
+                placed = dream_journal.place(
+                    self.place, run, found.groups, self.over, self.one_placed
+                )
+            run.close()
+        if placed.cancelled:
+            return Dreamt("killed", counts={"memories": found.counts["memories"]})
+        self.recall_follows()
+        asked = self.ask(found)
+        counts = {**found.counts, "asked": asked}
+        if placed.left_out:
+            counts["left_out"] = counts.get("left_out", 0) + len(placed.left_out)
+        return Dreamt("done", run.id if run.writes else "", counts=counts)
+
+    def over(self) -> bool:
+        """Return whether the dream is to end: killed, out of time, or the worker's end."""
+        if self.context.cancelled() or time.monotonic() > self.end:
+            return True
+        try:
+            told = read_json(_killed(self.project))
+        except IpymemoryError:
+            return True
+        return told is not None and told.get("id") == self.id
+
+    def one_placed(self, group: Group) -> None:
+        self.files += sum(each.before != each.after for each in group)
+        # Not for each: a state is written to the disk, and two a second can be read.
+        if time.monotonic() - self.last_told > 0.5:
+            self.tell("prune", phase="updating")
+
+    def tell(self, step: str, outcome: Dreamt | None = None, **more: Any) -> None:
+        """Say how it stands, in counts alone, on the disk and as an event. Never raises."""
+        self.last_told = time.monotonic()
+        self.told |= {
+            "id": self.id,
+            "status": "running",
+            "phase": self.told.get("phase", "starting"),
+            "step": step or self.told.get("step", ""),
+            "started": self.told.get("started") or utc_now(),
+            "owner": processes.own().as_dict(),
+            "sessions": self.context.sessions,
+            "files": self.files,
+            **more,
+        }
+        if outcome is not None:
+            self.told |= {**outcome.as_dict(), "step": "ended", "ended": utc_now()}
+        with contextlib.suppress(IpymemoryError):
+            write_json(self.place / "state.json", self.told)
+        if outcome is None:
+            shown = {key: value for key, value in self.told.items() if key != "owner"}
+            self.context.bus.emit(Event("dream", JOB, self.id, shown))
+
+    def ask(self, found: Tidied) -> int:
+        """Put each contradiction to the user once; return how many are new."""
+        path = self.place / "asked.jsonl"
+        before, _ = lines.read(path)
+        known = {str(each.get("pair")) for each in before}
+        store = self.project.proposals
+        waiting = sum(each.job == JOB for each in proposals.waiting(store))
+        asked = 0
+        for doubt in found.doubts:
+            newest, *older = doubt.memories
+            for each in older:
+                pair = hashlib.sha256(f"{newest.digest} {each.digest}".encode()).hexdigest()[:32]
+                if pair in known or waiting + asked >= MOST_QUESTIONS:
+                    continue
+                why = f"{newest.name}, which is newer, says something else of {doubt.subject}"
+                session = self.context.session.id if self.context.session else ""
+                proposals.propose(store, JOB, session, None, each.name, why)
+                lines.append(path, {"type": "asked", "time": utc_now(), "pair": pair})
+                asked += 1
+        return asked
+
+    def recall_follows(self) -> None:
+        # Late, since recall stands on the memories; it catches up by itself at the next question.
+        from ipymemory.recall import Recall
+
+        with contextlib.suppress(IpymemoryError):
+            Recall(self.project, self.folder).sync()
+
+
+def reason(counts: Mapping[str, int]) -> str:
+    """Return in a phrase what a dream did."""
+    words = (
+        ("merged", "{} merged"),
+        ("dated", "{} dated"),
+        ("marked", "{} marked"),
+        ("relinked", "{} relinked"),
+    )
+    said = [form.format(counts[key]) for key, form in words if counts.get(key)]
+    return f"tidied {counts.get('memories', 0):,} memories: {', '.join(said) or 'nothing to do'}"
+
+
+def _finish(project: Project, settings: Settings, folder: MemoryFolder) -> None:
+    """Finish what a dream that died had begun to put in place."""
+    place = project.folder / "dream"
+    if dream_journal.waits(place):
+        with folder.held_still(confirmed=True):
+            dream_journal.recover(place, History(project.history, settings.memory.history_keep))
+
+
+def _diff(change: Change) -> str:
+    before, after = (
+        "" if each is None else each.decode("utf-8", "replace")
+        for each in (change.before, change.after)
+    )
+    return "".join(unified(before, after, change.path.name, change.path.name))
+
+
+def _record(context: Context, outcome: Dreamt) -> None:
+    """Tell of the outcome, and note it in the worker's log."""
+    kind = "finished" if outcome.status == "done" else "failed"
+    context.bus.emit(Event(kind, JOB, outcome.run, outcome.as_dict()))
+    if context.session is None or outcome.status in ("locked", "refused"):
+        return
+    line = {"type": "run", "time": utc_now(), "job": JOB, "engine": ENGINE, **outcome.as_dict()}
+    try:
+        lines.append(context.session.worker_log, {**line, "id": outcome.run or new_id()})
+    except IpymemoryError as error:
+        log.warning("the outcome of a dream could not be noted: %s", error)
