@@ -8,9 +8,10 @@ from ipymemory import document_files
 from ipymemory.commands import live_documents
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import checked, difference, name_of, plain
-from ipymemory.commands.pages import JSON, SHORT, Argument, Arguments, Command, Page
+from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError
+from ipymemory.history import SHORT
 
 FORMATS = ("text", "json", "github")
 ACTIONS = ("list", "check", "update", "diff", "apply")
