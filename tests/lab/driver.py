@@ -118,6 +118,10 @@ def server(app: str, folder: Path) -> Iterator[Server]:
     quiet = folder / "settings" / "@jupyterlab" / "apputils-extension"
     quiet.mkdir(parents=True)
     (quiet / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))
+    profile = folder / "ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    # A document that writes itself would do so in the midst of what is looked at here.
+    (profile / "ipython_config.py").write_text("c.MagicDocs.enabled = False\n")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -124,6 +124,32 @@ def test_a_session_as_a_user_has_it(notebook: Notebook) -> None:
     assert told() == ["# Tides at Windmill Quay", decision]
 
 
+@pytest.mark.spec("M1", "M3", "M7")
+def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> None:
+    nb = notebook.open(
+        "true.ipynb",
+        ("markdown", "# MAGIC DOC: Tides\n\nThis line is mine.\n"),
+        ("code", LOAD),
+        ("code", "%config MagicDocs.enabled = True\n%config Engine.idle_seconds = 0.5"),
+        ("code", "LIMIT = 3.5\nlevels = [3, 4, 5]"),
+        ("code", "high = [each for each in levels if each > LIMIT]"),
+    )
+    nb.loaded(1)
+    for at in (2, 3, 4):
+        nb.run(at)
+    says = "return panel.content.model.cells.get(0).sharedModel.getSource().includes(argument);"
+    nb.until(says, "`high` (list 2) from `levels`, `LIMIT`")
+    nb.rendered(0).get_by_text("LIMIT", exact=True).first.wait_for()
+    assert nb.source(0).startswith("# MAGIC DOC: Tides\n\nThis line is mine.\n")
+    shot(nb, "document")
+    nb.edit(3)
+    nb.page.keyboard.press("Control+A")
+    nb.page.keyboard.type("LIMIT = 4.5\nlevels = [3, 4, 5]")
+    nb.run(3)
+    nb.until(says, "`LIMIT` = `4.5`")
+    assert "3.5" not in nb.source(0)
+
+
 @pytest.mark.spec("M7")
 def test_an_update_lands_in_the_cell_and_can_be_undone(notebook: Notebook) -> None:
     nb = notebook.open(
