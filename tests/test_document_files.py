@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ipymemory import cli, document_records
+from ipymemory.commands.document_pages import checked
 from ipymemory.document_files import code_cells, look, of_file
 from ipymemory.document_records import Cell, in_text, put_in_text
 from ipymemory.errors import FormatError, NotebookError
@@ -353,6 +354,15 @@ def test_only_what_is_between_the_marks_is_ours() -> None:
 def test_private_cells_are_no_part_of_it() -> None:
     found = code_cells(notebook(code=["%%private\nx = 1", "%memory docs", "y = 2"]))
     assert [(index, cell.label) for index, cell in found] == [(3, "[code 1]")]
+
+
+def test_a_page_about_hostile_titles_is_harmless(folder: Path) -> None:
+    doc = "# MAGIC DOC: <img src=x onerror=alert(1)> \x1b[2J![a](http://x)"
+    written(folder / "a.ipynb", notebook(doc))
+    page = checked(look([folder]), "text", check=True)
+    assert "<img" not in page.markdown
+    assert "![" not in page.markdown
+    assert "\x1b" not in page.plain
 
 
 def test_the_hook_for_commits_calls_what_is_there() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory.commands.amounts import counted
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import Page
 from ipymemory.document_files import Found, Living
 
@@ -14,10 +15,11 @@ _UPDATE = "`ipymemory docs update` writes them anew."
 
 
 def difference(before: str, after: str, name: str) -> str:
-    """Return a unified diff without its last line feed."""
+    """Return a unified diff without its last line feed and what a terminal would act on."""
     from ipymemory.history import unified
 
-    return "".join(unified(before, after, f"{name} now", f"{name} new")).rstrip("\n")
+    text = "".join(unified(before, after, f"{name} now", f"{name} new")).rstrip("\n")
+    return "".join(each if each in "\n\t" or each.isprintable() else "?" for each in text)
 
 
 def checked(found: Found, format: str, *, check: bool) -> Page:
@@ -36,16 +38,17 @@ def checked(found: Found, format: str, *, check: bool) -> Page:
         lines += [_annotation("warning", each.path, _why(each)) for each in stale]
         return Page("\n".join(lines), data, code, pure=True)
     shown = stale if check else found.documents
-    lines = [f"- {name_of(each.path)}: {plain(_why(each))}" for each in shown]
-    lines += [f"- {plain(text)}" for _, text in found.problems]
+    said = [f"{name_of(each.path)}: {_why(each)}" for each in shown]
+    said += [text for _, text in found.problems]
     count = counted(len(found.documents), "living document")
     fresh = len(found.documents) - len(stale)
-    said = f"{count} in {counted(found.files, 'file')}: {fresh} up to date, {len(stale)} stale."
+    end = f"{count} in {counted(found.files, 'file')}: {fresh} up to date, {len(stale)} stale."
     if stale and check:
-        said = f"{said} {_UPDATE}"
-    return Page(
-        "\n".join([*lines, *([""] if lines else []), said[0].upper() + said[1:]]), data, code
-    )
+        end = f"{end} {_UPDATE}"
+    below = [*([""] if said else []), end[0].upper() + end[1:]]
+    # For a page each is made harmless as Markdown; in a terminal brackets stay as they are.
+    markdown = "\n".join([*(f"- {one(each)}" for each in said), *below])
+    return Page(markdown, data, code, "\n".join([*(f"- {plain(each)}" for each in said), *below]))
 
 
 def _why(document: Living) -> str:

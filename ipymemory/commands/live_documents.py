@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ipymemory import document_files, document_proposals, sessions
 from ipymemory.commands.amounts import counted
-from ipymemory.commands.document_pages import checked, difference, plain
+from ipymemory.commands.document_pages import checked, difference
+from ipymemory.commands.memories import one
 from ipymemory.commands.pages import Arguments, Page
 from ipymemory.commands.place import Place
 from ipymemory.document_files import Found
@@ -37,7 +38,7 @@ def _update(place: Place, title: str) -> Page:
     told = place.live.ask("update_documents", ASK_SECONDS)
     refused = told.get("refused") if isinstance(told, dict) else None
     page = _waiting(place, title, whole=False)
-    said = [f"- {plain(str(each))}" for each in refused or ()]
+    said = [f"- {one(str(each))}" for each in refused or ()]
     if not said:
         return page
     return Page("\n".join([page.markdown, "", *said]), page.data)
@@ -76,7 +77,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
         )
     else:
         lines.append("No update waits; the documents say what is so, as far as anything has run.")
-    return Page("\n".join([*lines, *(f"- {plain(text)}" for _, text in found.problems)]), data)
+    return Page("\n".join([*lines, *(f"- {one(text)}" for _, text in found.problems)]), data)
 
 
 def _apply(place: Place, title: str) -> Page:
@@ -125,7 +126,7 @@ def _notebook(place: Place) -> Path | None:
 
 
 def _line(title: str) -> str:
-    return f'"{plain(title)}"'.replace("`", "'").replace("<", "‹")
+    return f'"{one(title)}"'
 
 
 def _fence(text: str) -> str:
