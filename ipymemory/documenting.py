@@ -10,15 +10,18 @@ from pathlib import Path
 
 from ipymemory import sessions
 from ipymemory.config import Settings
+from ipymemory.document_updates import JOB
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus
 from ipymemory.gates import Gate
+from ipymemory.history import History
 from ipymemory.jobs import magic_docs
-from ipymemory.jobs.magic_docs import Looked
-from ipymemory.places import Project, SessionFolder
+from ipymemory.jobs.magic_docs import Looked, Writer
+from ipymemory.places import Project, SessionFolder, config_folder
 from ipymemory.ran import Ran
+from ipymemory.session_model import SessionModel
 from ipymemory.transcript import Transcript
-from ipymemory.turns import Prose
+from ipymemory.turns import Entry, Prose, Turn
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +35,20 @@ class Documenting:
         project: Project,
         bus: Bus,
         transcript: Transcript,
+        model: SessionModel,
+        cancelled: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
         self._folder = folder
         self._project = project
         self._bus = bus
         self._transcript = transcript
+        self._model = model
+        # A model's drafts are nothing to undo: what comes of them waits for a person or the page.
+        self._drafts = History(folder.drafts, keep=5)
+        self._cancelled = cancelled
         self._clock = clock
-        self._fresh = False
+        self._fresh = self._worked = False
         self._told = False
         self._stamp: tuple[int, int] | None = None
         self._saved = False
@@ -56,6 +65,9 @@ class Documenting:
         self._told = self._told or any(
             isinstance(each, Prose) and each.id in ids and magic_docs.may_hold(each.source)
             for each in newest
+        )
+        self._worked = self._worked or any(
+            isinstance(each, Turn) and each.id in ids for each in newest
         )
         self._fresh = True
         self._rest_since = self._clock()
@@ -95,13 +107,16 @@ class Documenting:
             log.warning("the living documents were not brought up to date: %s", error)
             return None
 
-    async def update(self, settings: Settings) -> Looked:
+    async def update(self, settings: Settings, *, force: bool = False) -> Looked:
         """Bring the documents up to date, after a run in flight, beside the loop.
 
-        In the modes ``read`` and ``off`` nothing is. Raises `IpymemoryError`.
+        By a model where one may work and the budget lets it, and only when a cell has run since
+        it did, unless `force`. In the modes ``read`` and ``off`` nothing is. Raises
+        `IpymemoryError`.
         """
         async with self._lock:
             fresh, self._fresh = self._fresh, False
+            worked, self._worked = self._worked, False
             try:
                 mode = self._project.mode(settings.memory.mode)
                 if mode in ("read", "off"):
@@ -110,9 +125,9 @@ class Documenting:
                     self._folder, settings, self._bus, self._notebook(), mode == "auto"
                 )
                 entries = tuple(self._transcript.entries)
-                found = await asyncio.to_thread(magic_docs.update, context, entries)
+                found = await self._write(context, settings, entries, worked or force)
             except BaseException as error:
-                self._fresh = self._fresh or fresh
+                self._fresh, self._worked = self._fresh or fresh, self._worked or worked
                 known = isinstance(error, IpymemoryError)
                 self.ran.badly(str(error) if known else repr(error)[:500])
                 if isinstance(error, Exception) and not known:
@@ -121,6 +136,21 @@ class Documenting:
                 raise
             self.ran.well(found.refused)
             return found
+
+    async def _write(
+        self, context: magic_docs.Context, settings: Settings, entries: tuple[Entry, ...], ask: bool
+    ) -> Looked:
+        if self._model.chosen(settings).name != "anthropic":
+            return await asyncio.to_thread(magic_docs.update, context, entries)
+        conversation = self._model.followed(self._transcript, settings)
+        writer = Writer(
+            self._model.model(JOB, conversation, settings),
+            self._drafts,
+            config_folder(self._project.home),
+            self._cancelled,
+        )
+        ask = ask and self._model.ledger.gate(settings).open
+        return await magic_docs.update_by_model(context, writer, entries, prune=not ask)
 
     def _notebook(self) -> Path | None:
         try:

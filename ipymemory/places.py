@@ -157,6 +157,16 @@ class SessionFolder:
         return self.path / "documents.json"
 
     @property
+    def document(self) -> Path:
+        """The one document that a model works on just now."""
+        return self.path / "document.md"
+
+    @property
+    def drafts(self) -> Path:
+        """The history of that document: what a model wrote on the way."""
+        return self.path / "drafts"
+
+    @property
     def untold(self) -> Path:
         """What was learned and not told yet."""
         return self.path / "untold.json"

@@ -75,7 +75,15 @@ class MemorySession:
         self.model_extraction = ModelExtraction(
             folder, project, self.transcript, self.extracting, self.session_model, clock
         )
-        self.documenting = Documenting(folder, project, self.bus, self.transcript, clock)
+        self.documenting = Documenting(
+            folder,
+            project,
+            self.bus,
+            self.transcript,
+            self.session_model,
+            lambda: self.cancelled,
+            clock,
+        )
         self._asks = Asks(folder, project, self.bus, self._history, self.session_model)
         self._clock = clock
         self._changed: dict[str, None] = {}
@@ -177,7 +185,7 @@ class MemorySession:
     async def update_documents(self) -> Looked:
         """Bring the notebook's living documents up to date now; raises `IpymemoryError`."""
         self.observe()
-        return await self.documenting.update(self.settings)
+        return await self.documenting.update(self.settings, force=True)
 
     async def extract(self) -> list[Extracted]:
         """Look for memories now, also with a model where one may work; return each outcome."""

@@ -7,26 +7,38 @@ outcome is a proposal, and an event for the page that shows the cell. The notebo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import document_proposals, gates
+from ipymemory import document_proposals, gates, prompts
+from ipymemory.agent import Outcome, run_agent
 from ipymemory.config import Settings
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, bytes_of, of_file
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_updates import JOB, source, text_of
-from ipymemory.documents import find, fingerprint
+from ipymemory.documents import Document, find, fingerprint
 from ipymemory.errors import FormatError, IpymemoryError
 from ipymemory.events import Bus, Event
-from ipymemory.extractive import Chapter
+from ipymemory.extractive import Chapter, write_document
+from ipymemory.files import write_atomic
 from ipymemory.held import resolved
+from ipymemory.history import History
+from ipymemory.models import Model, Request
+from ipymemory.permissions import OnlyFile
 from ipymemory.places import SessionFolder
-from ipymemory.redaction import Masker
-from ipymemory.turns import Entry, Prose, Turn, new_id, utc_now
+from ipymemory.redaction import Masker, mask
+from ipymemory.tools import EditTool, Guard
+from ipymemory.turns import CellError, Entry, Message, Prose, Turn, new_id, tokens, utc_now
 
+ROUNDS = 10
+MINUTES = 3.0
+"""Bounds of one document's run (behaviour L11)."""
+_SMALL = 200
+"""Tokens that a document may lose without a question."""
 _ROOM = 512
 """Bytes below the bound of a recorded text from which on it may have been cut."""
 
@@ -79,38 +91,171 @@ def update(context: Context, entries: Sequence[Entry]) -> Looked:
     What was proposed before and not taken is made anew too. Raises `IpymemoryError` when nothing
     can be kept.
     """
-    data = _saved(context.notebook)
-    documents = _documents(context, entries, data)
-    if not documents:
-        document_proposals.write(context.folder, [])
-        return Looked(0, ())
-    turns = _turns(context.notebook, data, entries)
-    name = context.notebook.name if context.notebook is not None else "this session"
-    before = {each.cell: each for each in document_proposals.read(context.folder)}
-    found: list[Proposal] = []
-    refused: list[str] = []
-    for cell, text in documents.items():
-        head = find(text)
-        if head is None:
-            continue
-        if why := _refusal(context.settings, text, len(head.title)):
-            refused.append(f'"{head.title[:MOST_TITLE]}": {why}')
-            continue
+    looked = _Look(context, entries)
+    for each in looked.documents:
         try:
-            new = text_of(head, text, [Chapter(name, turns)])
+            looked.propose(each, text_of(each.head, each.text, looked.chapters))
         except FormatError as error:
-            refused.append(f'"{head.title}": {error}')
+            looked.refused.append(f'"{each.head.title}": {error}')
+    return looked.keep()
+
+
+async def update_by_model(
+    context: Context, writer: Writer, entries: Sequence[Entry], *, prune: bool = False
+) -> Looked:
+    """Have a model bring each document up to date, one after another, each in a run of its own.
+
+    It may Edit a copy of that one document in the session's folder and nothing else; what comes of
+    it is a proposal. With `prune` nobody is asked, and only what was taken meanwhile is dropped.
+    Raises `IpymemoryError` when nothing can be kept.
+    """
+    looked = await asyncio.to_thread(_Look, context, entries)
+    for each in looked.documents:
+        old = looked.before.get(each.cell)
+        if prune:
+            looked.propose(each, old.source if old and old.base == each.text else each.text)
             continue
-        if new == text:
+        outcome, text = await _written(context, writer, each, looked.chapters)
+        if outcome.status == "done":
+            looked.propose(each, text)
             continue
-        old = before.get(cell)
-        if old is not None and (old.base, old.source) == (text, new):
-            found.append(old)
-            continue
-        found.append(Proposal(cell, head.title, text, new, utc_now()))
-    document_proposals.write(context.folder, found)
-    _tell(context, [each for each in found if before.get(each.cell) != each])
-    return Looked(len(documents), tuple(found), tuple(refused))
+        why = outcome.error or outcome.status
+        looked.refused.append(f'"{each.head.title}": {why}')
+        if old is not None and old.base == each.text:
+            looked.propose(each, old.source)
+    return looked.keep()
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What a run of a model needs beside its `Context`."""
+
+    model: Model
+    history: History
+    config_folder: Path
+    cancelled: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A document of the notebook: its cell, its text as it is on record, its head."""
+
+    cell: str
+    text: str
+    head: Document
+
+
+class _Look:
+    """One look at a notebook: its documents, what there is to tell, and what comes of it."""
+
+    def __init__(self, context: Context, entries: Sequence[Entry]) -> None:
+        self.context = context
+        self.refused: list[str] = []
+        self.found: list[Proposal] = []
+        self.before = {each.cell: each for each in document_proposals.read(context.folder)}
+        data = _saved(context.notebook)
+        self.documents: list[_Open] = []
+        texts = _documents(context, entries, data)
+        self.count = len(texts)
+        for cell, text in texts.items():
+            head = find(text)
+            if head is None:
+                continue
+            if why := _refusal(context.settings, text, len(head.title)):
+                self.refused.append(f'"{head.title[:MOST_TITLE]}": {why}')
+                continue
+            self.documents.append(_Open(cell, text, head))
+        turns = _turns(context.notebook, data, entries) if self.documents else ()
+        name = context.notebook.name if context.notebook is not None else "this session"
+        self.chapters = [Chapter(name, turns)]
+
+    def propose(self, document: _Open, text: str) -> None:
+        """Take up the new `text` of a document; the same as it has is none."""
+        if text == document.text:
+            return
+        old = self.before.get(document.cell)
+        if old is not None and (old.base, old.source) == (document.text, text):
+            self.found.append(old)
+            return
+        title = document.head.title
+        self.found.append(Proposal(document.cell, title, document.text, text, utc_now()))
+
+    def keep(self) -> Looked:
+        """Put on disk what waits, and tell the page what is new; raises `PlaceError`."""
+        document_proposals.write(self.context.folder, self.found)
+        _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e])
+        return Looked(self.count, tuple(self.found), tuple(self.refused))
+
+
+async def _written(
+    context: Context, writer: Writer, document: _Open, chapters: Sequence[Chapter]
+) -> tuple[Outcome, str]:
+    """Return how a model's run on one document ended, and the text that it left."""
+    path = resolved(context.folder.document)
+    write_atomic(path, document.text.encode("utf-8", "replace"))
+    shown = [Chapter(each.file, sendable(each.turns, context.settings)) for each in chapters]
+    prompt = prompts.document_prompt(
+        writer.config_folder,
+        document=document.text,
+        path=path.name,
+        title=document.head.title,
+        instructions=document.head.instruction.strip(),
+        facts=write_document(shown),
+        cells="\n\n".join(f"[{turn.id}]\n{turn.source}" for e in shown for turn in e.turns),
+        warn=lambda text: context.bus.emit(Event("warning", JOB, details={"text": text})),
+    )
+    edit = EditTool(document_guard(document.head))
+    request = Request(prompts.DOCUMENT_SYSTEM, (Message("user", prompt),), (edit.spec,))
+    reason = f'update of "{document.head.title[:80]}"'
+    run = writer.history.begin(JOB, writer.model.name, reason, (), context.folder.id)
+    outcome = await run_agent(
+        writer.model,
+        request,
+        {edit.spec.name: edit},
+        OnlyFile(path),
+        run,
+        context.bus,
+        rounds=ROUNDS,
+        seconds=MINUTES * 60,
+        one_answer=True,
+        cancelled=writer.cancelled,
+    )
+    return outcome, bytes_of(path).decode("utf-8", "replace")
+
+
+def sendable(turns: Sequence[Turn], settings: Settings) -> tuple[Turn, ...]:
+    """Return `turns` with what of their outputs may be sent (`Privacy`); masked they are."""
+    levels = {str(settings.privacy.sent_outputs), str(settings.privacy.outputs)}
+    if not levels & {"shapes", "none"}:
+        return tuple(turns)
+    return tuple(
+        replace(
+            each,
+            outputs=(),
+            error=CellError(each.error.name) if each.error is not None else None,
+            names=() if "none" in levels else each.names,
+        )
+        for each in turns
+    )
+
+
+def document_guard(head: Document) -> Guard:
+    """Return the guard of a document that a model writes (behaviour M5)."""
+
+    def check(before: str, after: str) -> str:
+        again = find(after)
+        if again is None or after[: head.end].rstrip("\n") != before[: head.end].rstrip("\n"):
+            return "The heading and the instruction line below it stay exactly as they are."
+        was, now = (tokens(each[head.end :].strip()) for each in (before, after))
+        if not now:
+            return "The edit leaves the document empty."
+        if was > _SMALL and now < was // 2:
+            return f"The edit drops most of the document: {was:,} tokens would become {now:,}."
+        if mask(after) != mask(before) and mask(after) != after:
+            return "An edit holds what looks like a password, key or token. Leave it out."
+        return ""
+
+    return check
 
 
 def _tell(context: Context, proposals: Sequence[Proposal]) -> None:
