@@ -38,10 +38,22 @@ _CODE = re.compile(r"[(\[{<$%*&@|\\]|[A-Za-z_][\w.]{0,80}[(\[]")
 _JAR = re.compile(r"[\w.%-]{1,100}=(?P<value>[^\s;]{4,}) for ")
 _CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
 _ENV_MAGIC = re.compile(r"\s*%(?:env|set_env)\s+$")
+_SETTER = re.compile(
+    r"\b(?:setx|setenv|set[ \t]+-\w{1,3}|config(?:ure)?[ \t]+set|config:set)[ \t]+[\w/:.@-]{0,80}$"
+)
+_DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "bindpass"))
+BESIDE_USER = re.compile(
+    r"\b(?:user(?:[ _]?name)?|login|e-?mail|account)[\"']?\s{0,3}[:=]\s{0,3}[^\s:=]{1,60}"
+    r"\s{0,3}[,;/|]?\s{0,3}[\"']?$"
+    r"|(?:^|[\s*>-])(?:(?:your|my|the|is|a)\s+)?(?:your|new|temporary|initial|generated|current|old)\s+$"
+    r"|mot de $",
+    re.I,
+)
+"""What before the word for a password says that one follows: a user, ``your new``."""
 _DEFAULTS = re.compile(
-    r"(?:getenv|environ\.(?:get|setdefault|pop)|setenv|putenv|set_key|setdefault|\.set|\.pop|\.config"
+    r"(?:getenv|assign|define|DEFINE_string|SetEnvironmentVariable|environ\.(?:get|setdefault|pop)|setenv|putenv|set_key|setdefault|\.set|\.pop|\.config"
     r"|\.option|set_secret|\.get|setProperty)\(\s{0,20}(?:[\"'][^\"'\n]{0,80}[\"']\s{0,20},\s{0,20})?"
-    r"[rbfu]?[\"']$"
+    r"[rbfu]?[\"'](?:[\w-]{1,40}\.){0,5}$"
     r"|[gs]etattr\(\s{0,20}[\w.]{1,80}\s{0,20},\s{0,20}[\"']$"
 )
 
@@ -241,6 +253,12 @@ def beside(place: Place, name: Name) -> Iterator[Span]:
     )
     if verb or (wide and alone):
         enough = odd(value)
+    elif _SETTER.search(place.reading.before(place.start)):
+        enough = name.strong
+    elif alone and (place.word.lower() in _DIRECTIVES or "_" in place.word):
+        enough = name.strong and (odd(value) or place.word.lower() in _DIRECTIVES)
+    elif place.reading.before(place.start).startswith(("machine ", "default login ")):
+        enough = name.rule == "password"
     elif name.rule == "password" and name.strong and place.gap and not place.close:
         enough = odd(value) and not _DIGEST.match(value)
     else:

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
+from ipymemory.secret_commands import PIPED, WITH_FLAG, WITHOUT_FLAG
 from ipymemory.secret_literals import Folded, Literals
 from ipymemory.secret_names import harmless, odd, scrambled
 from ipymemory.secret_places import string_at
@@ -185,18 +186,15 @@ _MYSQL = re.compile(r"(?<=[\s\"'])-p(?P<q>[\"']?)(?P<value>[^\s\"'|;&<>,]+)(?P=q
 _LOGIN_P = re.compile(rf"(?<=[\s\"'])-p(?:[\"']\s*,\s*|\s+|=|){_WORD}")
 _P = re.compile(rf"(?<=\s)-p\s+{_WORD}")
 _ZIP = re.compile(rf"(?<=\s)-P\s+{_WORD}")
-_PASS_IN = re.compile(rf"-pass(?:in|out)?\s+pass:{_WORD}")
 _PAIRED = re.compile(r"(?<=\s)(?:-a|--auth)[\s=]+[\"']?[^\s:\"']+:(?P<value>[^\s\"']+)")
 _LOGIN_TOOLS = re.compile(
     r"\b(?:docker|podman|nerdctl|helm|oras|az|oc|cf|ibmcloud|buildah|skopeo)\b"
 )
-_PIPED = re.compile(r"\becho\s+(?:-n\s+)?(?P<q>[\"']?)(?P<value>[^\s\"'|$]+)(?P=q)\s*\|\s*$")
 _NETRC = re.compile(r"login\s+\S+\s+password\s+(?P<value>\S+)", re.IGNORECASE)
 _SIGNED = re.compile(r"\w+\(\s*")
 _NO_PASSWORD = re.compile(r"[./:\\=]|\d{4}")
 _SUDO = re.compile(r"sudo (?:-[A-Za-z]+ )*-[A-Za-z]*S", re.IGNORECASE)
 _LOGIN_CALL = re.compile(r"login\(\s*")
-_SSHPASS = re.compile(rf"sshpass\s+-p\s*{_WORD}")
 _REDIS = re.compile(rf"(?<=\s)-a\s+{_WORD}")
 _GRANTS = re.compile(r"\b(?:user|role|grant|alter|create|to)\b", re.I)
 
@@ -223,7 +221,7 @@ def _login(text: str, at: int) -> Iterator[Mark]:
     before = text[line:at]
     if _LOGIN_TOOLS.search(before):
         yield from _values(_LOGIN_P, text, at, _command_end(text, at))
-        piped = _PIPED.search(before[: _tool(before)])
+        piped = PIPED.search(before[: _tool(before)])
         if piped and not _template(piped["value"]):
             yield Mark(
                 "password", line + piped.start("value"), line + piped.end("value"), named=True
@@ -277,10 +275,23 @@ def _sudo(text: str, at: int) -> Iterator[Mark]:
     """Find the password in ``echo password | sudo -S``."""
     if not _SUDO.match(text, at):
         return
+    yield from _piped(text, at)
+
+
+def _piped(text: str, at: int) -> Iterator[Mark]:
+    """Find what is piped into the command at `at`, which reads a key or a password there."""
     low = max(0, at - 200)
-    piped = _PIPED.search(text[low:at])
+    piped = PIPED.search(text[low:at])
     if piped and not _template(piped["value"]):
         yield Mark("password", low + piped.start("value"), low + piped.end("value"), named=True)
+
+
+def _users(text: str, at: int) -> Iterator[Mark]:
+    """Find the password in ``echo "bob:password" | chpasswd``."""
+    for mark in _piped(text, at):
+        user = text.find(":", mark.start, mark.end)
+        if user >= 0:
+            yield Mark("password", user + 1, mark.end, named=True)
 
 
 def _sql(text: str, at: int) -> Iterator[Mark]:
@@ -302,21 +313,22 @@ _FORMS: dict[bytes, _Form] = {
     b"connect(": _connected,
     b"identified": _sql,
     b"kind": manifest,
+    b"chpasswd": _users,
+    b"gh auth": _piped,
+    **{word.encode(): pattern for word, pattern in WITHOUT_FLAG.items()},
 }
 _FORM_WORDS = Literals(tuple(word.decode() for word in _FORMS))
-_FLAG = re.compile(rb"-[puaskPUASK]")
+_FLAG = re.compile(rb"-[puaskwnbcPUASKN](?<=\W..)|-(?:String|from)")
 _COMMANDS: dict[bytes, _Form] = {
     b"curl": _USER,
     b"mysql": _MYSQL,
-    b"sshpass": _SSHPASS,
     b"redis-cli": _REDIS,
     b"sudo -": _sudo,
     b"mariadb": _MYSQL,
     b"zip -": _ZIP,
-    b"openssl": _PASS_IN,
-    b"mongosh": _P,
     b"twine": _P,
     b"http -": _PAIRED,
+    **{word.encode(): pattern for word, pattern in WITH_FLAG.items()},
 }
 """Commands that take a password with one of the flags that `_FLAG` finds."""
 

@@ -19,7 +19,7 @@ STEMS = (
     *("key", "token", "secret", "pass", "pw", "auth", "cred", "cookie", "signature", "sig="),
     # In other languages; `slo` is the end of `haslo`, `heslo` and `geslo`.
     *("kennwort", "contrasen", "mdp", "senha", "losenord", "wachtwoord", "slo", "jelszo"),
-    *("salasana", "adgangskode", "sifre"),
+    *("salasana", "adgangskode", "sifre", "clave", "chave", "geheimnis", "psk", "masterauth"),
 )
 """What every name that may be a secret's holds, in lower case; what is searched for first."""
 
@@ -49,9 +49,9 @@ _SECRETS = _words("secret secrets apikey apikeys authkey credential credentials 
 _SEALED = re.compile(
     r".*(?:password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|losenord|contrasena)"
     r"|.*(?:api|secret|access|private|account|auth|encryption|signing|subscription)keys?"
-    r"|.*(?:auth|access|api|bearer|refresh|session|security|id|csrf|xsrf|oauth)tokens?"
+    r"|.*(?:auth|access|api|bearer|refresh|session|security|id|csrf|xsrf|oauth|csrfmiddleware)tokens?"
     r"|(?:client|app|api|shared|consumer|webhook|jwt)secrets?"
-    r"|(?:user|db|my|root|admin|key|store|smtp|ftp|redis|mongo|pg)(?:pass|pwd)"
+    r"|(?:user|db|my|root|admin|key|store|smtp|ftp|redis|mongo|pg|ssh|require|bind)(?:pass|pwd|pw)"
     r"|sharedaccesssignature"
 )
 """Names in one piece, lower case: ``apikey``, ``dbpassword``, ``PGPASSWORD``."""
@@ -126,6 +126,12 @@ def _judge(words: list[str]) -> Name | None:
         return Name("password", many=many)
     if last in ("passe", "pase") and before in ("de", "palavra"):
         return Name("password", many=many)  # `mot_de_passe`
+    if last in ("clave", "chave", "geheimnis", "psk"):
+        return Name("password" if last == "psk" else "key", strong=before == "api")
+    if joined in ("claveapi", "chaveapi"):
+        return Name("key")
+    if last == "masterauth":
+        return Name("password")
     if last == "authorization":
         return Name("authorization", strong=False)
     if last in _SECRETS:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ipymemory.secret_beside import (
+    BESIDE_USER,
     CALLS,
     argument,
     authorization,
@@ -44,7 +45,7 @@ from ipymemory.secret_siblings import sibling, starred, tagged
 from ipymemory.secret_tokens import Mark
 
 _STEMS = Literals(STEMS)
-_FOLLOWS = frozenset(" \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║*")
+_FOLLOWS = frozenset("[ \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║*")
 """What may come directly after a name that a value follows."""
 
 _LEAD = re.compile(r"[ \t]{0,80}(?:\\\r?\n[ \t]{0,80})?(?P<open>\()?(?(open)\s{0,80})")
@@ -72,7 +73,7 @@ _CAMEL = re.compile(r"_*[A-Z][a-z]+[A-Z]")
 _COMMENT = re.compile(r"[ \t](?:#|//).*")
 _CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
 _HEADED = frozenset(("", ",", "|", "│", "┃"))
-_ASSIGNS = frozenset(("=", ":", ":=", "+=", "=>", "==", "===", "!="))
+_ASSIGNS = frozenset(("<-", "=", ":", ":=", "+=", "=>", "==", "===", "!="))
 
 
 def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
@@ -132,7 +133,9 @@ def _of_somebody(place: Place) -> None:
 
 
 def _marks(place: Place, name: Name) -> Iterator[Mark]:
-    if (place.subscript and not place.close) or _RENAMED.search(place.reading.before(place.start)):
+    if (place.subscript and not place.close and place.op != "=>") or _RENAMED.search(
+        place.reading.before(place.start)
+    ):
         return
     if name.rule in ("cookie", "authorization") and len(place.op) > 3:
         # `Cookie: a=b` looks like an annotated variable.
@@ -360,6 +363,10 @@ def _bare(place: Place, name: Name, at: int) -> Iterator[Span]:
     while value and (value[-1] in ":." or (value[-1] in ")]}" and not _balanced(value))):
         value = value[:-1]
     variable = value.isidentifier() and not odd(value)
+    if variable and name.rule == "password" and name.strong and place.op in (":", "=>"):
+        follows = text[at + len(value) : at + len(value) + 1]
+        told = place.subscript or BESIDE_USER.search(place.reading.before(place.start))
+        variable = not told or follows not in ("", "\n", ",", ";", ")", ".", "}")
     follows = text[at + len(value) : at + len(value) + 1]
     if variable and (not place.tight or follows in tuple("),]}")):
         return

@@ -136,6 +136,8 @@ data:
   blob: {b}
 kind: Secret
 --
+kubectl create secret generic s --from-literal=conn={w}
+--
 kubectl create secret docker-registry r --docker-password={w}
 --
 {"kind": "Secret", "apiVersion": "v1", "data": {"conn": "{b}"}}
@@ -143,6 +145,8 @@ kubectl create secret docker-registry r --docker-password={w}
 <add key="DbPassword" value="{w}" />
 """,
     "defaults": """
+source:flags.DEFINE_string("password", "{w}", "the password")
+--
 source:password: str = field(default="{w}")
 --
 source:args = parser.parse_args(["--password", "{w}"])
@@ -164,6 +168,8 @@ text:machine h login bob password {w}
 --
 text:default login anonymous password {w}
 --
+text:machine h account a password {w}
+--
 text:[default]
 aws_access_key_id = AKX
 aws_secret_access_key = {k}
@@ -171,6 +177,8 @@ aws_session_token = {k}
 --
 text:[default]
 aws_secret_access_key={k}
+--
+text:aws_secret_access_key {k}
 --
 text:[client]
 user=root
@@ -228,6 +236,12 @@ text:<string name="api_key">{k}</string>
 text:<key>password</key>
 <string>{w}</string>
 --
+text:requirepass {w}
+--
+text:masterauth {w}
+--
+text:bindpw {w}
+--
 text:rpcpassword={w}
 --
 text:wpa_passphrase={w}
@@ -262,21 +276,39 @@ source:!sshpass -p'{w}' ssh h
 --
 source:!sshpass -p{w} scp a b:
 --
+source:!SSHPASS={w} sshpass -e ssh h
+--
 source:!mysql -u root -p{w}
 --
 source:!mysqldump -uroot -p'{w}' db
 --
 source:!mysqladmin -u root -p{w} status
 --
+source:!mysqladmin -u root password {w}
+--
+source:!htpasswd -b file bob {w}
+--
+source:!htpasswd -bc file bob {w}
+--
+source:!htpasswd -nb bob {w}
+--
+source:!htpasswd -cbB file bob '{w}'
+--
 source:!openssl enc -aes-256-cbc -pass pass:{w} -in x
 --
 source:!openssl pkcs12 -passin pass:{w} -passout pass:{w}
+--
+source:!openssl enc -k {w} -in x
+--
+source:!openssl passwd -6 {w}
 --
 source:!docker login -u bob -p {w} r.example.org
 --
 source:!docker login --password {w}
 --
 source:!echo {w} | docker login -u bob --password-stdin
+--
+source:!printf '%s' '{w}' | docker login -u bob --password-stdin
 --
 source:!docker run -e MYSQL_ROOT_PASSWORD={w} mysql
 --
@@ -300,6 +332,10 @@ source:!az login --service-principal -u x -p {w} --tenant t
 --
 source:!az storage blob list --account-key {k}
 --
+source:!gh auth login --with-token <<< {k}
+--
+source:!echo {k} | gh auth login --with-token
+--
 source:!helm install x --set auth.password={w}
 --
 source:!ansible-playbook x.yml -e "ansible_password={w}"
@@ -312,23 +348,59 @@ source:!psql "host=h user=bob password={w}"
 --
 source:!psql postgresql://bob:{w}@h/db
 --
+source:!mongo -u bob -p {w} h/db
+--
+source:!mongodump -u bob -p {w}
+--
 source:!mongodump --username bob --password {w}
 --
 source:!redis-cli -a {w}
 --
+source:!redis-cli AUTH {w}
+--
+source:!smbclient //h/s -U bob%{w}
+--
+source:!sqlcmd -S h -U sa -P {w}
+--
+source:!bcp t out f -U sa -P {w}
+--
+source:!sqlplus bob/{w}@db
+--
+source:!ldapsearch -x -D cn=admin -w {w}
+--
+source:!7z x a.7z -p{w}
+--
 source:!unzip -P {w} x.zip
+--
+source:!unrar x -p{w} a.rar
 --
 source:!gpg --batch --passphrase {w} -d f
 --
 source:!gpg --batch --passphrase '{w}' -c f
 --
+source:!ssh-keygen -t rsa -N {w} -f k
+--
 source:!keytool -storepass {w} -keypass {w}
 --
 source:!echo '{w}' | sudo -S ls
 --
+source:!echo "bob:{w}" | chpasswd
+--
+source:!echo bob:{w} | sudo chpasswd
+--
+source:!useradd -p {w} bob
+--
 source:!usermod --password {w} bob
 --
+source:!net use x: \\\\h\\s {w} /user:bob
+--
+source:!net user bob {w} /add
+--
+source:!setx DB_PASSWORD {w}
+--
 source:!setx DB_PASSWORD "{w}" /M
+--
+text:setx API_KEY {k}
 --
 text:C:\\> set DB_PASSWORD={w}
 --
@@ -338,11 +410,25 @@ text:$env:DB_PASSWORD="{w}"
 --
 text:PS C:\\> $env:API_KEY="{k}"
 --
+text:$password = ConvertTo-SecureString "{w}" -AsPlainText -Force
+--
+text:ConvertTo-SecureString -String '{w}' -AsPlainText
+--
+text:[Environment]::SetEnvironmentVariable("DB_PASSWORD", "{w}", "User")
+--
 text:$Password = "{w}"
 --
 text:export DB_PASSWORD='{w}'
 --
 text:export DB_PASSWORD=$'{w}'
+--
+text:set -gx DB_PASSWORD {w}
+--
+text:set -x API_KEY {k}
+--
+text:setenv DB_PASSWORD {w}
+--
+text:fish> set -Ux API_KEY {k}
 --
 text:PASSWORD={w} ./run.sh
 --
@@ -350,15 +436,31 @@ text:$ export API_KEY={k}
 --
 text:heroku config:set DB_PASSWORD={w} --app x
 --
+text:aws configure set aws_secret_access_key {k}
+--
 text:aws secretsmanager create-secret --name s --secret-string {w}
 --
 text:gcloud sql users set-password bob --password={w}
 --
 text:vault kv put secret/db password={w}
 --
+text:vault login {k}
+--
+text:npm config set //r/:_authToken {k}
+--
 text:npm config set //r/:_authToken={k}
 --
+text:poetry config pypi-token.pypi {k}
+--
+text:poetry config http-basic.x bob {w}
+--
 text:pip config set global.index-url https://bob:{w}@p.example.org/simple
+--
+text:snowsql -a x -u bob -p {w}
+--
+text:rclone config create r webdav pass {w}
+--
+text:kaggle config set -n key -v {k}
 --
 text:databricks configure --token {k}
 --
@@ -366,11 +468,21 @@ text:influx -username bob -password {w}
 --
 text:java -Djavax.net.ssl.keyStorePassword={w} -jar x
 --
+text:cmd /c "tool /password:{w}"
+--
+text:rdesktop -u bob -p {w} h
+--
+text:xfreerdp /u:bob /p:{w} /v:h
+--
 text:svn co https://x --username bob --password {w} --no-auth-cache
 --
 text:subprocess.run(["mysql", "-u", "root", "-p{w}"])
 --
+text:subprocess.run(["sshpass", "-p", "{w}", "ssh", "h"])
+--
 text:subprocess.run(["docker", "login", "-u", "bob", "-p", "{w}"])
+--
+text:CompletedProcess(args=['sshpass', '-p', '{w}', 'ssh', 'h'], returncode=0)
 """,
     "headers and cookies": """
 {'Authorization': 'Basic {b}'}
@@ -418,6 +530,8 @@ text:id_token={j}&state=1
 text:token_type=bearer&access_token={k}&expires_in=3600
 --
 text:X-CSRFToken: {k}
+--
+text:<input type="hidden" name="csrfmiddlewaretoken" value="{k}">
 --
 text:<meta name="csrf-token" content="{k}">
 --
@@ -476,6 +590,8 @@ text:b'{"password": "{w}"}'
 --
 text:'{\\n  "password": "{w}"\\n}'
 --
+text:[password] => {w}
+--
 text:'password' => '{w}',
 --
 text::password => "{w}"
@@ -490,9 +606,15 @@ text:password={w}|host=h
 --
 text:Password for bob: {w}
 --
+text:Your new password: {w}
+--
 text:Generated API key: {k}
 --
 text:user/password: bob/{w}
+--
+text:username: bob, password: {w}
+--
+text:login: bob / password: {w}
 """,
     "tables": """
 text:<table><tr><th>user</th><th>password</th></tr><tr><td>bob</td><td>{w}</td></tr></table>
@@ -584,6 +706,8 @@ text:*************************** 1. row ***************************
 password: {w}
 """,
     "other languages": """
+text:password <- "{w}"
+--
 text:Sys.setenv(DB_PASSWORD = "{w}")
 --
 text:Sys.setenv("API_KEY" = "{k}")
@@ -594,13 +718,23 @@ text:dbConnect(drv, user = "bob", password = "{w}")
 --
 text:list(password = '{w}')
 --
+text:assign("password", "{w}")
+--
 text:ENV["DB_PASSWORD"] = "{w}"
 --
 text:const password = "{w}"
 --
+text:const PASSWORD::String = "{w}"
+--
+text:password::String = "{w}"
+--
 text:Dict("password" => "{w}")
 --
 text:password := "{w}"
+--
+text:var password string = "{w}"
+--
+text:let password: &str = "{w}";
 --
 text:let password = `{w}`;
 --
@@ -610,11 +744,17 @@ text:private static final String PASSWORD = "{w}";
 --
 text:char *password = "{w}";
 --
+text:const char password[] = "{w}";
+--
 text:val password = "{w}"
+--
+text:define('DB_PASSWORD', '{w}');
 --
 text:process.env.API_KEY = "{k}"
 --
 text:process.env['API_KEY'] = '{k}'
+--
+text:System.setProperty("db.password", "{w}");
 --
 text:{ password: '{w}', user: 'bob' }
 --
@@ -689,6 +829,8 @@ text:contraseña = "{w}"
 --
 text:Contraseña: {w}
 --
+text:mot de passe : {w}
+--
 text:MOT_DE_PASSE={w}
 --
 text:Passwort: {w}
@@ -726,6 +868,10 @@ text:κωδικός: {w}
 text:סיסמה: {w}
 --
 text:รหัสผ่าน: {w}
+--
+text:clave_api = "{k}"
+--
+text:chave_api: {k}
 """,
 }
 
@@ -986,8 +1132,6 @@ git clone -b main https://github.com/a/b
 !curl -u bob https://example.org
 --
 !unzip -p archive.zip file.csv
---
-!7z x archive.7z -pdata
 --
 !openssl rand -base64 32
 --

@@ -49,6 +49,7 @@ PARTS = {
     "secret_forms": "redaction",
     "secret_literals": "redaction",
     "secret_queries": "redaction",
+    "secret_commands": "redaction",
     "secret_siblings": "redaction",
     "secret_columns": "redaction",
     "secret_disguises": "redaction",

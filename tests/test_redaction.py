@@ -1318,6 +1318,8 @@ MALICE = (
     *(BEGIN, END + "\n", "private key ", "\x1b[", "\x1b]", "\u200b", "é", "пароль", "a\u0301"),
     *("[masked: password]", "[masked: ", "&sig=token:a=key=[", "wandb login ", "%env token "),
     *("<th>password</th>", "password\t", "|password", "password,a\n", "password\n", "  password"),
+    *("htpasswd -b a a ", "openssl enc -k a ", "net use \\\\a a ", "echo a|chpasswd ", "7z -pa "),
+    *("set -x password ", "user: a, password: ", "password::A =", "openssl passwd -1 "),
     *("<b>password</b>", "<password a ", "<td>password</td>", "name: password\n  value: a\n"),
     *("insert into t(password,", "insert into t(password) values ('a'),", "**password**: "),
     *("insert into t(password) values (", "create user a identified by ", "password for a "),
