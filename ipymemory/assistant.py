@@ -81,7 +81,7 @@ ENDED = {
 
 NO_MODEL = """\
 There is no model here to answer: the built-in engine takes notes and cannot talk. Either of these \
-gives you one, for this project, and asks before a cell leaves this machine:
+gives you one, for this project; before you type it no cell leaves this machine:
 
 - A model on this machine, with [Ollama](https://ollama.com) running:
   `%env ANTHROPIC_BASE_URL=http://localhost:11434` and `%config Engine.model = "qwen3"`, then

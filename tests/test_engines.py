@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from traitlets.config import Config
 
-from ipymemory import consent, engines, greeting
+from ipymemory import cli, consent, engines, greeting
+from ipymemory.assistant import NO_MODEL
 from ipymemory.commands import table
 from ipymemory.commands.pages import Page
 from ipymemory.commands.place import Place
@@ -189,3 +192,29 @@ def test_a_record_that_cannot_be_read_may_say_off(project: Project) -> None:
     project.record.write_text("{")
     found = engines.choose(project, settings, KEY)
     assert found.name == "extractive" and str(project.record) in found.reason
+
+
+@pytest.mark.parametrize("prefix", ["%memory ", "ipymemory "])
+def test_what_choosing_a_model_says_names_only_commands_that_are_there(
+    project: Project, prefix: str
+) -> None:
+    """What is said before anything is sent must be true in a notebook and in a shell."""
+    place = Place(Settings(), project.home, project, ask=lambda question: None, prefix=prefix)
+    said = table.call(place, ["engine", "anthropic"]).markdown
+    known = table.COMMANDS if prefix == "%memory " else cli.line_commands()
+    named = re.findall(rf"{prefix}([a-z-]+)", said)
+    assert named and set(named) <= set(known)
+    assert "%memory preview" in said
+    # Nothing asks; to type it is the consent.
+    assert "asks" not in NO_MODEL
+
+
+def test_a_preview_without_a_model_says_that_nothing_is_sent(project: Project) -> None:
+    class Conversation:
+        def ask(self, name: str, timeout: float) -> dict[str, Any]:
+            return {"host": "", "tokens": 2000, "parts": []}
+
+    live: Any = Conversation()
+    place = Place(Settings(), project.home, project, lambda _: None, "%memory ", live=live)
+    said = table.call(place, ["preview"]).markdown
+    assert said.startswith("Nothing is sent, since no model is chosen. With one, a question would")

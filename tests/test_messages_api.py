@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -166,7 +167,8 @@ def test_whatever_goes_wrong_has_a_name_and_is_tried_again_if_that_helps(
         asked(server, tries=2, wait_most=0.6)
     assert raised.value.kind == kind, raised.value
     assert len(server.requests) == calls
-    assert str(raised.value).endswith(".")
+    what, _, to_do = str(raised.value).removesuffix(".").rpartition(". ")
+    assert what and re.match(r"(?:Set|See|Try|Raise|Ask|It asks to wait|%memory)\b", to_do)
 
 
 def test_an_absurd_wait_is_handed_on_and_not_waited_for(server: ModelServer) -> None:

@@ -16,10 +16,13 @@ FULL = 16_000
 def _preview(place: Place, arguments: Arguments) -> Page:
     data = _live(place).ask("preview", ASK_SECONDS)
     parts = data["parts"]
-    host = data["host"] or "nobody: no model is chosen"
+    what = f"about {data['tokens']:,} tokens, as they stand here"
+    more = "the memories recalled for it and the question itself come on top"
     out = [
-        f"A question now would send about {data['tokens']:,} tokens to {host}, as they stand "
-        "here, the memories recalled for it, and the question itself.",
+        f"A question now would send {what}, to {data['host']}; {more}."
+        if data["host"]
+        else f"Nothing is sent, since no model is chosen. With one, a question would send {what}; "
+        f"{more}.",
         "",
     ]
     text = "\n\n".join(

@@ -46,12 +46,13 @@ def _told(place: Place, found: Chosen, everywhere: bool) -> str:
         told = "Engine **extractive**: built in, no model, and nothing leaves this machine."
         return f"{told} {found.reason}".strip()
     told = (
-        f"Engine **anthropic** {where}: a question (%%ask), and by itself the notes of a longer "
-        "session and the look for memories, send this notebook's cells and text and the index of "
-        "its memories, masked, and what files of the project the model looks at for it, to "
-        f"{engines.where(found.host)}, for "
-        f"{place.settings.engine.model}. {place.prefix}preview shows the cells, the answer each "
-        f"look, {place.prefix}cost what it came to; {place.prefix}engine extractive ends this."
+        f"Engine **anthropic** {where}: {place.settings.engine.model} at "
+        f"{engines.where(found.host)}, answers your questions (%%ask) and by itself keeps the "
+        "notes of a longer session and looks for memories. For that this notebook's cells, text "
+        "and index of memories go there, masked, and the files of the project that it looks at. "
+        # A shell has no conversation that could be previewed.
+        f"%memory preview shows what a question would send, {place.prefix}cost what it came to; "
+        f"{place.prefix}engine extractive ends this."
     )
     if is_anthropic(found.host) and not has_key(os.environ):
         told += " There is no ANTHROPIC_API_KEY in the environment yet; set it with %env."

@@ -28,8 +28,23 @@ _KINDS = {
     429: "limit",
 }
 
-_NEXT = {404: " See whether there is such a model as Engine.model, and ANTHROPIC_BASE_URL."}
-"""What to do about a status, where that can be said."""
+NO_SERVER_OF_ITS_KIND = "See whether ANTHROPIC_BASE_URL leads to a server that speaks that API."
+"""What to do where an answer came that is none."""
+
+NOT_OF_THE_API = f"The server's answer was not one of the Messages API. {NO_SERVER_OF_ITS_KIND}"
+
+ANOTHER = "Try again, or set another Engine.model."
+
+LATER = "Try again in a while."
+
+_SHORTER = "%memory compact makes it shorter, %memory ask-reset begins a new one."
+_UNREACHED = (
+    "See whether it runs, the network, and ANTHROPIC_BASE_URL; %memory engine extractive goes on "
+    "without a model."
+)
+_REFUSED = "Set another Engine.model, or have %memory ask-reset begin a new conversation."
+_NEXT = {404: "See whether there is such a model as Engine.model, and ANTHROPIC_BASE_URL."}
+"""What to do about a status, where that is not told by its kind."""
 
 
 def translated(error: Exception, host: str, seconds: float) -> EngineError:
@@ -44,7 +59,7 @@ def translated(error: Exception, host: str, seconds: float) -> EngineError:
         said = f"{host} said nothing for {seconds:g} s."
         return EngineError(f"{said} Try again, or raise Engine.answer_seconds.", "time")
     if getattr(error, "type", "") in ("overloaded_error", "api_error"):
-        return EngineError(f"{host} broke off, since it has too much to do.", "overloaded")
+        return EngineError(f"{host} broke off, since it has too much to do. {LATER}", "overloaded")
     if isinstance(error, TypeError) and "authentication" in str(error):
         return no_key_at_all(host)
     if name in ("CredentialsError", "AnthropicError"):
@@ -52,10 +67,13 @@ def translated(error: Exception, host: str, seconds: float) -> EngineError:
         return no_key_at_all(host, f" ({str(error)[:200].rstrip('.')})")
     rubbish = json.JSONDecodeError | UnicodeError | RecursionError
     if isinstance(error, rubbish) or "Validation" in name:
-        return EngineError(f"What {host} answered is not of the Messages API.", "protocol")
+        said = f"What {host} answered is not of the Messages API."
+        return EngineError(f"{said} {NO_SERVER_OF_ITS_KIND}", "protocol")
     if module.startswith(("httpx", "httpcore", "anthropic", "anyio")) or isinstance(error, OSError):
-        return EngineError(f"{host} cannot be reached, or broke off ({name}).", "network")
-    return EngineError(f"{host} could not be asked: {name}: {str(error)[:200]}")
+        said = f"{host} cannot be reached, or broke off ({name})."
+        return EngineError(f"{said} {_UNREACHED}", "network")
+    said = f"{host} could not be asked: {name}: {str(error)[:200].rstrip('.')}."
+    return EngineError(f"{said} {LATER}")
 
 
 def no_key_at_all(host: str, why: str = "") -> EngineError:
@@ -77,17 +95,17 @@ def _by_status(error: Exception, status: int, host: str) -> EngineError:
             kind,
         )
     if kind == "too_long" or "prompt is too long" in told or "exceed_context" in told:
-        return EngineError(f"The conversation is too long for {host}{told}.", "too_long")
+        return EngineError(f"The conversation is too long for {host}{told}. {_SHORTER}", "too_long")
     what = {
         "limit": "has had enough requests for now",
         "overloaded": "has too much to do or failed",
         "time": "took too long",
     }.get(kind, "refused the request")
     wait = _wait(error)
-    next_ = _NEXT.get(status, "")
+    next_ = _NEXT.get(status, _REFUSED if kind == "request" else LATER)
     if wait is not None and wait >= 1:
-        next_ = f" It asks to wait {_length(wait)}."
-    return EngineError(f"{host} {what} (status {status}{told}).{next_}", kind, wait)
+        next_ = f"It asks to wait {_length(wait)}."
+    return EngineError(f"{host} {what} (status {status}{told}). {next_}", kind, wait)
 
 
 def _length(seconds: float) -> str:

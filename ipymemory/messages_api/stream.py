@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipymemory.errors import EngineError
+from ipymemory.messages_api.failures import ANOTHER, LATER, NO_SERVER_OF_ITS_KIND, NOT_OF_THE_API
 from ipymemory.models import Reply, Usage
 from ipymemory.turns import ToolCall
 
@@ -28,7 +29,7 @@ def told(event: Any) -> Mapping[str, Any]:
     The SDK checks nothing of what it reads; what is no object it hands on as it is.
     """
     if not hasattr(event, "model_dump"):
-        raise EngineError("The server's answer was not one of the Messages API.", "protocol")
+        raise EngineError(NOT_OF_THE_API, "protocol")
     found: Mapping[str, Any] = event.model_dump(exclude_none=True, warnings=False)
     try:
         json.dumps(found, ensure_ascii=False).encode()
@@ -72,21 +73,24 @@ class Gathered:
             self._ended = True
         elif kind == "error":
             error = _object(event.get("error"))
-            raise EngineError(f"The server broke off: {error.get('message')}", "overloaded")
+            told = str(error.get("message") or "it did not say why").rstrip(".")
+            raise EngineError(f"The server broke off: {told}. {LATER}", "overloaded")
 
     def reply(self) -> Reply:
         """Return the whole reply; raises `EngineError` when it is none."""
         if not self._begun:
-            raise EngineError("The server's answer was not one of the Messages API.", "protocol")
+            raise EngineError(NOT_OF_THE_API, "protocol")
         if not self._ended:
-            raise EngineError("The server's answer broke off in the middle.", "network")
+            said = "The server's answer broke off in the middle."
+            raise EngineError(f"{said} {LATER}", "network")
         if self._stop == "refusal":
             raise EngineError(
                 "The model refused to answer. Ask in other words, or set another Engine.model.",
                 "refusal",
             )
         if not self._stop:
-            raise EngineError("The server did not say why its answer ended.", "protocol")
+            said = "The server did not say why its answer in the Messages API ended."
+            raise EngineError(f"{said} {NO_SERVER_OF_ITS_KIND}", "protocol")
         every = [self._whole(at) for at in sorted(self._blocks)]
         # A server refuses to be told of words that are none.
         blocks = [each for each in every if each["type"] != "text" or each["text"].strip()]
@@ -102,7 +106,8 @@ class Gathered:
                     "The answer's room was used up before a word. Raise Engine.answer_tokens.",
                     "too_long",
                 )
-            raise EngineError("The server answered without a word.", "protocol")
+            said = "The server answered without a word."
+            raise EngineError(f"{said} {ANOTHER}", "protocol")
         return Reply(text, calls, self.usage, tuple(blocks), self._stop, self._model)
 
     @property
@@ -143,7 +148,7 @@ class Gathered:
     def _grow(self, size: int) -> None:
         self._size += size
         if self._size > MOST_CHARACTERS:
-            raise EngineError("The server's answer does not come to an end.", "protocol")
+            raise EngineError(f"The server's answer does not come to an end. {ANOTHER}", "protocol")
 
     def _whole(self, at: int) -> dict[str, Any]:
         block = self._blocks[at]
@@ -153,7 +158,9 @@ class Gathered:
         if block["type"] != "tool_use":
             return block
         if not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
-            raise EngineError("A tool call of the model had no id or no name.", "protocol")
+            raise EngineError(
+                f"A tool call of the model had no id or no name. {ANOTHER}", "protocol"
+            )
         told = "".join(self._inputs.get(at, ()))
         cut_off = self._stop in _CUT_OFF and at == max(self._blocks)
         try:
@@ -165,9 +172,10 @@ class Gathered:
             what = "A tool call of the model came incomplete."
             if cut_off:
                 raise EngineError(f"{what} Raise Engine.answer_tokens.", "too_long") from error
-            raise EngineError(what, "protocol") from error
+            raise EngineError(f"{what} {ANOTHER}", "protocol") from error
         if not isinstance(value, dict):
-            raise EngineError("A tool call of the model had no input that is one.", "protocol")
+            said = "A tool call of the model had no input that is one."
+            raise EngineError(f"{said} {ANOTHER}", "protocol")
         block["input"] = value
         return block
 
@@ -194,7 +202,7 @@ def _index(event: Mapping[str, Any]) -> int:
     """Return the place of a block; the first where none is named."""
     at = event.get("index", 0)
     if not isinstance(at, int) or at < 0:
-        raise EngineError("The server's answer was not one of the Messages API.", "protocol")
+        raise EngineError(NOT_OF_THE_API, "protocol")
     return at
 
 
