@@ -10,7 +10,6 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import checked, difference, name_of, plain
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.remembering import SHORT
 from ipymemory.errors import CommandError
 from ipymemory.history import SHORT
 
