@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,6 +130,17 @@ def test_the_text_tells_what_ran_here_and_the_file_is_only_read(book: Book, cloc
     asyncio.run(one.update_documents())
     assert len([each for each in told if each.kind == "document"]) == 1, "told once"
     assert book.waiting() == [proposal]
+
+
+@pytest.mark.spec("M3", "M5")
+def test_a_cell_that_was_removed_is_told_no_more(book: Book, clock: Clock) -> None:
+    book.ran("gone = raw.tail()", "c9")
+    later = time.time() + 5
+    os.utime(book.path, (later, later))
+    asyncio.run(session(book, clock).update_documents())
+    (proposal,) = book.waiting()
+    assert "`book.ipynb`: 3 steps" in proposal.source
+    assert "gone" not in proposal.source
 
 
 @pytest.mark.spec("M4", "M3")

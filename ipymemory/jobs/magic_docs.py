@@ -328,7 +328,7 @@ def _turns(notebook: Path | None, data: bytes, entries: Sequence[Entry]) -> tupl
         order.append(each if live is None else live)
     # Cells that the file does not have: new ones, unless it was saved after they ran.
     since = _modified(notebook) if saved else None
-    order += [each for each in ran.values() if since is None or _time(each) > since]
+    order += [each for each in ran.values() if since is None or _time(each) >= since]
     return tuple(
         replace(each, id=f"code {at}", cell_id=each.cell_id) for at, each in enumerate(order, 1)
     )
@@ -336,7 +336,8 @@ def _turns(notebook: Path | None, data: bytes, entries: Sequence[Entry]) -> tupl
 
 def _modified(notebook: Path | None) -> float | None:
     try:
-        return notebook.stat().st_mtime if notebook is not None else None
+        # A turn's time is cut to milliseconds.
+        return notebook.stat().st_mtime_ns // 1_000_000 / 1000 if notebook is not None else None
     except OSError:
         return None
 
