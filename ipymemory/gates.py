@@ -6,6 +6,7 @@ guess why nothing ran.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -66,3 +67,37 @@ def model_notes(
         )
         return Gate(False, f"only {done} of {calls} since the last update, and no idle moment yet")
     return Gate(True, f"the conversation has grown by {context.grown:,} tokens")
+
+
+def dream(
+    *,
+    enabled: bool,
+    waits: str,
+    hours_since: float | None,
+    hours: float,
+    sessions: Callable[[], int | None],
+    wanted: int,
+) -> Gate:
+    """Return the gate of a dream but for its lock, the cheapest part first (behaviour D1).
+
+    `waits` is why no memory may be written now. `hours_since` the last dream, None for never.
+    `sessions` is asked last: how many other sessions there were since, None where it was looked
+    at too short a time ago.
+    """
+    if not enabled:
+        return Gate(False, "dreams are turned off (Dream.enabled)")
+    if hours_since is not None and hours_since < hours:
+        return Gate(False, f"next dream in {_hours(hours - hours_since)} at the earliest")
+    if waits:
+        return Gate(False, waits)
+    found = sessions()
+    if found is None:
+        return Gate(False, "the sessions were looked at a short while ago")
+    if found < wanted:
+        more = wanted - found
+        return Gate(False, f"next dream: {more} more session{'' if more == 1 else 's'}")
+    return Gate(True, f"{found:,} sessions since the last dream")
+
+
+def _hours(hours: float) -> str:
+    return f"{hours * 60:.0f} minutes" if hours < 1 else f"{hours:.0f} h"

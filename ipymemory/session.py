@@ -23,6 +23,7 @@ from ipymemory.asks import Asks, Question
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
 from ipymemory.documenting import Documenting
+from ipymemory.dreaming import Dreaming
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extracting import Extracting
@@ -84,6 +85,7 @@ class MemorySession:
             lambda: self.cancelled,
             clock,
         )
+        self.dreaming = Dreaming(folder, project, self.bus, lambda: self.cancelled, clock)
         self._asks = Asks(folder, project, self.bus, self._history, self.session_model)
         self._clock = clock
         self._changed: dict[str, None] = {}
@@ -149,6 +151,7 @@ class MemorySession:
             self.extracting.due(self.settings),
             self.model_extraction.due(self.settings),
             self.documenting.due(self.settings),
+            self.dreaming.due(self.settings, busy=self.transcript.busy),
         )
         return min((each for each in dues if each is not None), default=None)
 
@@ -180,6 +183,8 @@ class MemorySession:
         if self.model_extraction.gate(self.settings).open:
             await self.model_extraction.look(self.settings)
         await self.documenting.run_due(self.settings)
+        # Last of all, since it may take seconds.
+        await self.dreaming.run_due(self.settings, busy=self.transcript.busy)
         return notes
 
     async def update_documents(self) -> Looked:
@@ -265,6 +270,7 @@ class MemorySession:
                 "extraction": self.extracting.gate(self.settings).reason,
                 "extraction by a model": self.model_extraction.gate(self.settings).reason,
                 "documents": self.documenting.gate(self.settings).reason,
+                "dream": self.dreaming.gate(self.settings).reason,
             },
             "running": self.running,
             "waiting": len(self._changed),
@@ -277,6 +283,7 @@ class MemorySession:
                 "extraction": self.extracting.ran.as_dict(),
                 "extraction by a model": self.model_extraction.ran.as_dict(),
                 "documents": self.documenting.ran.as_dict(),
+                "dream": self.dreaming.ran.as_dict(),
             },
         }
 
@@ -357,6 +364,7 @@ class MemorySession:
         self._unread = False
         self.extracting.observe(new)
         self.documenting.observe(new)
+        self.dreaming.observe(new)
         if first:
             new = self._not_covered(new)
         if new:

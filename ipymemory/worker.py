@@ -327,6 +327,13 @@ class Worker:
             return (await session.update_documents()).as_dict()
         if name == "extract":
             return told(await session.extract())
+        if name == "dream":
+            dreamt = await session.dreaming.dream(
+                session.settings, confirmed=bool(arguments.get("confirmed"))
+            )
+            return dreamt.as_dict()
+        if name == "dream_gate":
+            return session.dreaming.gate(session.settings).reason
         raise IpymemoryError(f"The worker knows no question called {name!r}.")
 
     async def _drain(self) -> None:

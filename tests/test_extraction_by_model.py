@@ -18,6 +18,7 @@ from scripted import Call, Script, clumsy, good, hostile
 from work import Work, markdown
 
 from ipymemory import consent, looked_through, prompts
+from ipymemory.config import Settings
 from ipymemory.extractive.passages import Passage
 from ipymemory.history import History
 from ipymemory.learning import Extracted
@@ -47,10 +48,14 @@ def work(home: Path, tmp_path: Path, server: ModelServer) -> Work:
     return made
 
 
+def settings(given: dict[str, Any]) -> Settings:
+    return Settings.read({"Dream": {"enabled": False}, **given})[0]
+
+
 def agreed(work: Work, server: ModelServer) -> None:
     consent.choose(work.project, "anthropic", server.host)
     engine = {"tries": 1, "answer_seconds": 10.0}
-    work.settings = type(work.settings).read({"Engine": engine})[0]
+    work.settings = settings({"Engine": engine})
     work.begin()
 
 
@@ -260,7 +265,7 @@ def test_it_looks_every_eighth_turn_or_after_two_minutes_at_rest(
 
 @pytest.mark.spec("E4")
 def test_as_many_turns_as_the_setting_says(work: Work, server: ModelServer) -> None:
-    work.settings = type(work.settings).read({"Extraction": {"every_turns": 2}})[0]
+    work.settings = settings({"Extraction": {"every_turns": 2}})
     work.begin()
     server.brain = lambda body, n: "nothing"
     work.cell(CELL, minute=1)
@@ -295,7 +300,7 @@ def test_no_model_is_asked_where_nothing_was_said_that_could_be_kept(
 def test_a_spent_budget_and_a_failure_keep_it_from_being_asked(
     work: Work, server: ModelServer
 ) -> None:
-    work.settings = type(work.settings).read({"Engine": {"tries": 1, "budget_day": 0.0}})[0]
+    work.settings = settings({"Engine": {"tries": 1, "budget_day": 0.0}})
     work.begin()
     work.cell(CELL)
     rest(work, 130)

@@ -75,6 +75,7 @@ PARTS = {
     "extracting": "session",
     "model_extraction": "session",
     "learning_tools": "learning",
+    "dreaming": "session",
     "looked_through": "sessions",
     "streamed": "asking",
     "stopping": "asking",

@@ -58,7 +58,9 @@ def opened(recorded: Recorded, clock: Clock, server: ModelServer) -> Open:
     def make(bus: Bus | None = None, **notes: Any) -> MemorySession:
         small = {"first_tokens": 1000, "update_tokens": 500, **notes}
         engine = {"tries": 1, "answer_seconds": 10.0}
-        settings = Settings.read({"SessionNotes": small, "Engine": engine})[0]
+        settings = Settings.read(
+            {"SessionNotes": small, "Engine": engine, "Dream": {"enabled": False}}
+        )[0]
         folder, project = recorded.folder, recorded.project
         return MemorySession(folder, project, settings, bus, None, clock)
 

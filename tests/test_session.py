@@ -21,7 +21,10 @@ from ipymemory.models import Reply, Request
 from ipymemory.ran import FIRST_RETRY, LAST_RETRY
 from ipymemory.session import MemorySession
 
-NOTES_ALONE: dict[str, dict[str, Any]] = {"Extraction": {"enabled": False}}
+NOTES_ALONE: dict[str, dict[str, Any]] = {
+    "Extraction": {"enabled": False},
+    "Dream": {"enabled": False},
+}
 
 
 class Slow(ExtractiveModel):

@@ -39,7 +39,7 @@ class Work:
         self.project, self.folder = self.recorded.project, self.recorded.folder
         self.clock = Clock()
         self.events: list[Event] = []
-        self.settings = Settings()
+        self.settings = Settings.read({"Dream": {"enabled": False}})[0]
         self.session = self.begin()
 
     def begin(self) -> MemorySession:

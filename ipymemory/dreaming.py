@@ -1,0 +1,157 @@
+"""When the memories of a project are tidied, and how the last time went: the owner of that state.
+
+The worker drives it through the session: `observe` with what is new, `due` and `run_due`. The
+gates are tested once after a turn, when the kernel has come to rest; the dream itself goes on
+beside the loop. What a dream that died left is put right before anything else (behaviour D3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from ipymemory import sessions
+from ipymemory.config import Settings
+from ipymemory.errors import IpymemoryError
+from ipymemory.events import Bus
+from ipymemory.gates import Gate
+from ipymemory.gates import dream as dream_gate
+from ipymemory.jobs import dream
+from ipymemory.jobs.dream import Context, Dreamt
+from ipymemory.memory_files import opened
+from ipymemory.places import Project, SessionFolder
+from ipymemory.ran import Ran
+
+log = logging.getLogger(__name__)
+
+MOST_COUNTED = 100
+"""Sessions that are counted for a status; more say nothing more."""
+
+
+class Dreaming:
+    """The dreams of one session. `clock` counts seconds and never goes back."""
+
+    def __init__(
+        self,
+        folder: SessionFolder,
+        project: Project,
+        bus: Bus,
+        cancelled: Callable[[], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self._folder = folder
+        self._project = project
+        self._bus = bus
+        self._cancelled = cancelled
+        self._clock = clock
+        self._rest_since = clock()
+        self._turned = False
+        self._looked = False
+        self._scanned: float | None = None
+        self._sessions = 0
+        self._lock = asyncio.Lock()
+        self.last = Gate(False, "no turn has ended yet")
+        self.ran = Ran(clock)
+
+    def observe(self, new: Sequence[str]) -> None:
+        """Take in that entries are new or changed. Never raises."""
+        if new:
+            self._turned = True
+            self._rest_since = self._clock()
+
+    @property
+    def running(self) -> bool:
+        """Whether a dream is in flight."""
+        return self._lock.locked()
+
+    def due(self, settings: Settings, *, busy: bool) -> float | None:
+        """Return the seconds until the gates are to be tested, None while nothing has changed."""
+        if not self._turned or busy or self.running or not settings.dream.enabled:
+            return None
+        rest = self._rest_since + settings.engine.idle_seconds - self._clock()
+        return max(0.0, rest, self.ran.wait)
+
+    def gate(self, settings: Settings) -> Gate:
+        """Return whether a dream may start now but for its lock, and why. Never raises."""
+        try:
+            self.last = self._gate(settings)
+        except (IpymemoryError, OSError) as error:
+            self.last = Gate(False, str(error))
+        return self.last
+
+    async def run_due(self, settings: Settings, *, busy: bool) -> Dreamt | None:
+        """Test the gates if that is due, and dream if they let it; None where nothing ran."""
+        due = self.due(settings, busy=busy)
+        if due is None or due > 0:
+            return None
+        self._turned = False
+        if not self._looked:
+            self._looked = True
+            await asyncio.to_thread(self._recover, settings)
+        if not self.gate(settings).open:
+            return None
+        return await self.dream(settings)
+
+    async def dream(self, settings: Settings, *, confirmed: bool = False) -> Dreamt:
+        """Dream now, gates or not, after one in flight. Never raises but for cancellation."""
+        async with self._lock:
+            outcome = await asyncio.to_thread(
+                dream.dream,
+                Context(
+                    self._project,
+                    settings,
+                    self._bus,
+                    self._folder,
+                    self._sessions,
+                    confirmed,
+                    self._cancelled,
+                ),
+            )
+        if outcome.status == "failed":
+            self.ran.badly(outcome.error)
+        elif outcome.status == "done":
+            self.ran.well()
+            self._scanned = None
+        return outcome
+
+    def _gate(self, settings: Settings) -> Gate:
+        own = settings.dream
+        folder = opened(self._project, settings)
+        last = dream.lock(self._project, folder).last()
+
+        def waits() -> str:
+            if folder.closed:
+                return folder.closed.rstrip(".")
+            if not folder.folder.is_dir():
+                return "there are no memories yet"
+            if folder.proposes:
+                return "tidying waits for a yes here: %memory dream --now shows what it would do"
+            return ""
+
+        return dream_gate(
+            enabled=own.enabled,
+            waits=waits(),
+            hours_since=None if last is None else (time.time() - last) / 3600,
+            hours=own.hours,
+            sessions=lambda: self._since(last or 0.0, settings),
+            wanted=own.sessions,
+        )
+
+    def _since(self, last: float, settings: Settings) -> int | None:
+        """Return how many other sessions there were since `last`; looks at most so often."""
+        own = settings.dream
+        fresh = self._clock() - self._scanned if self._scanned is not None else None
+        if fresh is None or fresh >= own.scan_minutes * 60:
+            self._scanned = self._clock()
+            most = max(own.sessions, MOST_COUNTED)
+            self._sessions = sessions.count_since(self._project, last, self._folder.id, most)
+        return self._sessions
+
+    def _recover(self, settings: Settings) -> None:
+        try:
+            if dream.recover(self._project, settings):
+                log.info("what a dream that died had left was put right")
+        except IpymemoryError as error:
+            log.warning("what a dream that died had left could not be put right: %s", error)
