@@ -58,10 +58,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
       const link = new Link(notebook, () => autoLoad);
       links.set(notebook, link);
-      link.documents.asked.connect((_, cell) => {
-        panel.wanted = cell;
-        show();
-      });
+      link.documents.asked.connect((_, cell) => panel.point(cell, show));
       if (tracker.currentWidget === notebook) {
         current.link = link;
       }

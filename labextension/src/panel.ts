@@ -106,14 +106,19 @@ export class MemoryPanel extends Widget {
     this._update();
   }
 
-  /** The document whose line gets the focus when the panel is activated next, or nothing. */
-  wanted = '';
+  /** Show the panel by `show`, with the focus on this document's line. */
+  point(cell: string, show: () => void): void {
+    this._wanted = cell;
+    show();
+    // Not every application activates a panel that is shown already.
+    window.setTimeout(() => this._wanted && this.onActivateRequest(), 100);
+  }
 
   protected override onActivateRequest(): void {
-    if (!this.wanted || !this._point(this.wanted)) {
+    if (!this._wanted || !this._point(this._wanted)) {
       this._notes.focus();
     }
-    this.wanted = '';
+    this._wanted = '';
   }
 
   private _point(cell: string): boolean {
@@ -226,6 +231,7 @@ export class MemoryPanel extends Widget {
   private _state: HTMLElement;
   private _documents: HTMLElement;
   private _notes: HTMLElement;
+  private _wanted = '';
   private _shown = '-';
   private _rendered = '-';
 }
