@@ -193,6 +193,42 @@ def test_an_update_lands_in_the_cell_and_can_be_undone(notebook: Notebook) -> No
     } == {"file"}
 
 
+@pytest.mark.spec("M2", "M3", "M7")
+def test_a_document_follows_the_cells_that_run(notebook: Notebook) -> None:
+    """From a cell that somebody writes to its new text, with nothing in between but the kernel."""
+    head = "# MAGIC DOC: Levels\n"
+    nb = notebook.open(
+        "follows.ipynb", ("markdown", ""), ("code", LOAD), ("code", ""), ("code", "done = True")
+    )
+    nb.loaded(1)
+    nb.run(3)
+    nb.edit(0)
+    nb.page.keyboard.type(head)
+    nb.edit(2)
+    nb.page.keyboard.type("levels_in_cm = [3, 4, 5]")
+    nb.run(2)
+    nb.until(
+        "return panel.content.model.cells.get(0).sharedModel.getSource().includes('levels_in_cm');",
+        timeout=40_000,
+    )
+    assert nb.source(0).startswith(head)
+    shot(nb, "follows")
+    # what somebody writes into it stays when it is made anew
+    nb.edit(0)
+    nb.page.keyboard.press("Control+Home")
+    nb.page.keyboard.press("End")
+    nb.page.keyboard.type("\n\nThe gauge is at the quay.")
+    nb.edit(3)
+    nb.page.keyboard.press("Control+a")
+    nb.page.keyboard.type("highest_level = max(levels_in_cm)")
+    nb.run(3)
+    nb.until(
+        "return panel.content.model.cells.get(0).sharedModel.getSource().includes('highest_level')",
+        timeout=40_000,
+    )
+    assert "The gauge is at the quay." in nb.source(0) and "levels_in_cm" in nb.source(0)
+
+
 @in_lab
 @pytest.mark.spec("M7")
 def test_an_update_lands_within_300_ms(notebook: Notebook) -> None:
