@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from ipymemory import sessions
+from ipymemory import document_updates, sessions
 from ipymemory.config import Settings
 from ipymemory.document_updates import JOB
 from ipymemory.errors import IpymemoryError
@@ -126,6 +127,8 @@ class Documenting:
                 )
                 entries = tuple(self._transcript.entries)
                 found = await self._write(context, settings, entries, worked or force)
+                if mode == "auto" and (worked or force):
+                    found = await self._with_files(found, settings)
             except BaseException as error:
                 self._fresh, self._worked = self._fresh or fresh, self._worked or worked
                 known = isinstance(error, IpymemoryError)
@@ -152,6 +155,21 @@ class Documenting:
         ask = ask and self._model.ledger.gate(settings).open
         return await magic_docs.update_by_model(context, writer, entries, prune=not ask)
 
+    async def _with_files(self, found: Looked, settings: Settings) -> Looked:
+        """Bring the files up to date that were named (M2); return what came of both."""
+        if not document_updates.added(self._project):
+            return found
+        keep = settings.memory.history_keep
+        done, problems = await asyncio.to_thread(
+            document_updates.update_added, self._project, keep, self._folder.id
+        )
+        return replace(
+            found,
+            documents=found.documents + len(done),
+            refused=(*found.refused, *problems),
+            wrote=tuple(each.title for each in done if not each.fresh),
+        )
+
     def _notebook(self) -> Path | None:
         try:
             told = sessions.read(self._folder).notebook
@@ -162,7 +180,7 @@ class Documenting:
 
     def _may_hold(self) -> bool:
         """Return whether there may be a document; the saved notebook is read when it changed."""
-        if self._told:
+        if self._told or document_updates.added(self._project):
             return True
         path = self._notebook()
         with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ from ipymemory import document_proposals
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
-from ipymemory.errors import CommandError
+from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.session import MemorySession
 from ipymemory.turns import new_id, utc_now
@@ -204,7 +204,7 @@ def place(book: Book, live: Any = True) -> Place:
 @pytest.mark.spec("M8")
 def test_the_magic_shows_a_diff_and_gives_the_text(book: Book, clock: Clock) -> None:
     here = place(book)
-    assert "1 living document in this notebook" in table.call(here, ["docs"]).markdown
+    assert "1 living document here" in table.call(here, ["docs"]).markdown
     with pytest.raises(CommandError, match="No update waits"):
         table.call(here, ["docs", "apply"])
     book.cell("x = 1")
@@ -228,6 +228,41 @@ def test_the_magic_shows_a_diff_and_gives_the_text(book: Book, clock: Clock) -> 
         table.call(replace(here, live=None, folder=None), ["docs", "apply"])
     book.folder.documents.write_text("[")
     assert book.waiting() == []
+
+
+@pytest.mark.spec("M2", "M4", "L8")
+def test_a_file_that_was_named_is_written_after_a_cell_and_can_be_undone(
+    book: Book, clock: Clock
+) -> None:
+    here = place(book)
+    path = book.path.parent / "ALL.md"
+    path.write_text("# MAGIC DOC: All\n")
+    outside = book.path.parent.parent / "other.md"
+    outside.write_text("# MAGIC DOC: Other\n")
+    (book.path.parent / "plain.md").write_text("# Plain\n")
+    (book.path.parent / "link.md").symlink_to(outside)
+    for name in (outside, book.path.parent / "plain.md", book.path, book.path.parent / "link.md"):
+        with pytest.raises(IpymemoryError):
+            table.call(here, ["docs", "add", str(name)])
+    assert "is kept up to date from now on" in table.call(here, ["docs", "add", str(path)]).plain
+    assert '"All"' in table.call(here, ["docs"]).plain
+    one = session(book, clock)
+    book.cell("x = 1")
+    one.observe()
+    clock.now += 10
+    asyncio.run(one.run_due())
+    assert "reads `raw.csv`" in path.read_text()
+    assert outside.read_text() == "# MAGIC DOC: Other\n"
+    assert "Undone: magic_docs" in table.call(here, ["undo"]).plain
+    assert path.read_text() == "# MAGIC DOC: All\n"
+    book.project.set_property("mode", "confirm")
+    asyncio.run(one.update_documents())
+    assert path.read_text() == "# MAGIC DOC: All\n"
+    book.project.set_property("mode", "auto")
+    path.write_text("# Mine now\n")
+    asyncio.run(one.update_documents())
+    assert path.read_text() == "# Mine now\n"
+    assert book.project.properties()["documents"] == []
 
 
 @pytest.mark.kernel

@@ -14,7 +14,7 @@ from ipymemory.errors import CommandError
 from ipymemory.history import SHORT
 
 FORMATS = ("text", "json", "github")
-ACTIONS = ("list", "check", "update", "diff", "apply")
+ACTIONS = ("list", "check", "update", "add", "diff", "apply")
 IN_NOTEBOOKS = ("diff", "apply")
 """What only a running notebook has: its updates wait until somebody takes them."""
 
@@ -28,6 +28,8 @@ def _docs(place: Place, arguments: Arguments) -> Page:
             f"docs {arguments['action']} is for a running notebook: type %memory docs "
             f"{arguments['action']} there."
         )
+    if arguments["action"] == "add":
+        return live_documents.add(place, " ".join(arguments["words"]))
     if arguments["action"] == "update":
         return _update(place, arguments)
     raise CommandError(
@@ -101,7 +103,7 @@ DOCS = Command(
     "list living documents, check them, write them anew",
     _docs,
     (
-        Argument("ACTION", "list, check, update; in a notebook also diff, apply", "ACTION"),
+        Argument("ACTION", "list, check, update, add; in a notebook also diff, apply", "ACTION"),
         Argument(
             "WORDS", "files or folders; in a notebook a document's title", "PATHS", words=True
         ),
@@ -115,7 +117,8 @@ DOCS = Command(
         "check needs no model and no home folder; it ends with 0 when all are up to date, 1 when "
         "one is stale, 2 when a file cannot be read. update writes closed files, only between its "
         "own two comment lines, with the way back in the history. In a running notebook an update "
-        "waits: diff shows it, apply puts it into a new cell below."
+        "waits: diff shows it, apply puts it into a new cell below. add PATH has a .md file of the "
+        "project written while notebooks run."
     ),
     anywhere=_without_place,
 )

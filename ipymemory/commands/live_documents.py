@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ipymemory import document_files, document_proposals, sessions
+from ipymemory import document_files, document_proposals, document_updates, sessions
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import checked, difference
 from ipymemory.commands.memories import one
@@ -29,6 +29,8 @@ def run(place: Place, arguments: Arguments) -> Page | None:
         return _update(place, title)
     if action in ("list", "diff"):
         return _waiting(place, title, whole=action == "list")
+    if action == "add":
+        return add(place, title)
     return _apply(place, title) if action == "apply" else None
 
 
@@ -36,12 +38,30 @@ def _update(place: Place, title: str) -> Page:
     if place.live is None:
         return Page("")
     told = place.live.ask("update_documents", ASK_SECONDS)
-    refused = told.get("refused") if isinstance(told, dict) else None
+    told = told if isinstance(told, dict) else {}
     page = _waiting(place, title, whole=False)
-    said = [f"- {one(str(each))}" for each in refused or ()]
+    said = [f"- {_line(str(each))} was written anew" for each in told.get("wrote") or ()]
+    said += [f"- {one(str(each))}" for each in told.get("refused") or ()]
     if not said:
         return page
     return Page("\n".join([page.markdown, "", *said]), page.data)
+
+
+def add(place: Place, name: str) -> Page:
+    """Keep a ``.md`` file up to date from now on, and say so; raises `IpymemoryError`."""
+    if not name:
+        raise CommandError(f"The right form is: {place.prefix}docs add PATH")
+    if place.mode in ("read", "off"):
+        raise CommandError(
+            f"No document is written in mode {place.mode}. {place.prefix}mode auto allows it."
+        )
+    path = document_updates.add(Path(name).expanduser(), place.project)
+    return Page(
+        f"{one(str(path))} is kept up to date from now on, from the saved notebooks around it: "
+        f"after cells have run, and by ipymemory docs update. {place.prefix}undo takes back what "
+        "is written.",
+        {"path": str(path)},
+    )
 
 
 def _waiting(place: Place, title: str, *, whole: bool) -> Page:
@@ -59,7 +79,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
     }
     lines: list[str] = []
     if whole and found.documents:
-        lines.append(f"{counted(len(found.documents), 'living document')} in this notebook:")
+        lines.append(f"{counted(len(found.documents), 'living document')} here:")
         lines += ["", *(f"- {_line(each.title)}" for each in found.documents), ""]
     for each in waiting:
         diff = difference(each.base, each.source, _line(each.title))
@@ -111,7 +131,9 @@ def _chosen(proposals: list[Proposal], title: str) -> list[Proposal]:
 
 def _saved(place: Place) -> Found:
     path = _notebook(place)
-    return document_files.look([path]) if path is not None and path.exists() else Found()
+    paths = [path] if path is not None else []
+    paths += document_updates.added(place.project)
+    return document_files.look([each for each in paths if each.exists()])
 
 
 def _notebook(place: Place) -> Path | None:

@@ -61,6 +61,8 @@ class Looked:
     documents: int
     proposals: tuple[Proposal, ...]
     refused: tuple[str, ...] = ()
+    wrote: tuple[str, ...] = ()
+    """Titles of the files that were written."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -68,6 +70,7 @@ class Looked:
             "documents": self.documents,
             "proposals": [each.title for each in self.proposals],
             "refused": list(self.refused),
+            "wrote": list(self.wrote),
         }
 
 
