@@ -95,12 +95,18 @@ def text_of(head: Document, text: str, chapters: Sequence[Chapter]) -> str:
 
 
 def update_file(
-    path: Path, project: Project, keep: int, *, dry: bool, title: str = "", session: str = ""
+    path: Path,
+    history: History,
+    *,
+    dry: bool,
+    title: str = "",
+    session: str = "",
+    turns: Sequence[str] = (),
 ) -> list[Updated]:
     """Bring the documents in the file `path` up to date; return each, in order.
 
-    With `dry` nothing is written. `keep` runs stay in the history. Raises `IpymemoryError`, and
-    nothing of the file is written then.
+    With `dry` nothing is written; `title` picks those that begin with it. Raises
+    `IpymemoryError`, and nothing of the file is written then.
     """
     data = document_files.bytes_of(path)
     documents = document_files.of_file(path, data)
@@ -118,9 +124,8 @@ def update_file(
         found.append(one)
     if dry or new == data:
         return found
-    history = History(project.history, keep)
     titles = ", ".join(each.title for each in found if not each.fresh)
-    run = history.begin(JOB, ENGINE, f"docs update of {path.name}: {titles[:200]}", (), session)
+    run = history.begin(JOB, ENGINE, f"docs update of {path.name}: {titles[:200]}", turns, session)
     try:
         run.write(path, new, seen=data)
     finally:
@@ -189,8 +194,12 @@ def _keep(project: Project, paths: Iterable[Path]) -> None:
     project.set_property(_ADDED, [str(each) for each in paths])
 
 
-def update_added(project: Project, keep: int, session: str) -> tuple[list[Updated], list[str]]:
+def update_added(
+    project: Project, history: History, session: str, turns: Sequence[str]
+) -> tuple[list[Updated], list[str]]:
     """Bring the files that `add` was told of up to date, and forget those that are none any more.
+
+    `turns` are those of the `session` since it was done last, for the record.
 
     Returns them, and a sentence for each that could not be (M4). Raises `IpymemoryError` when the
     project's record cannot be written.
@@ -205,7 +214,7 @@ def update_added(project: Project, keep: int, session: str) -> tuple[list[Update
                 continue
             if not path.exists():
                 continue
-            found = update_file(path, project, keep, dry=False, session=session)
+            found = update_file(path, history, dry=False, session=session, turns=turns)
         except IpymemoryError as error:
             problems.append(str(error))
             kept.append(path)
@@ -265,7 +274,7 @@ def update(
             project = holders.project(path)
             if not dry:
                 holders.check(path, project)
-            done += update_file(path, project, keep, dry=dry)
+            done += update_file(path, History(project.history, keep), dry=dry)
         except IpymemoryError as error:
             problems.append((path, str(error)))
     return done, problems

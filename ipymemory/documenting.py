@@ -26,6 +26,9 @@ from ipymemory.turns import Entry, Prose, Turn
 
 log = logging.getLogger(__name__)
 
+MOST_TURNS = 500
+"""Turns since the last run that are remembered."""
+
 
 class Documenting:
     """The state of one session's documents. `clock` counts seconds and never goes back."""
@@ -49,7 +52,9 @@ class Documenting:
         self._drafts = History(folder.drafts, keep=5)
         self._cancelled = cancelled
         self._clock = clock
-        self._fresh = self._worked = False
+        self._fresh = False
+        self._worked: tuple[str, ...] = ()
+        """The turns since the last run."""
         self._told = False
         self._stamp: tuple[int, int] | None = None
         self._saved = False
@@ -67,9 +72,8 @@ class Documenting:
             isinstance(each, Prose) and each.id in ids and magic_docs.may_hold(each.source)
             for each in newest
         )
-        self._worked = self._worked or any(
-            isinstance(each, Turn) and each.id in ids for each in newest
-        )
+        ran = [each.id for each in newest if isinstance(each, Turn) and each.id in ids]
+        self._worked = tuple(dict.fromkeys((*self._worked, *ran)))[-MOST_TURNS:]
         self._fresh = True
         self._rest_since = self._clock()
 
@@ -117,7 +121,7 @@ class Documenting:
         """
         async with self._lock:
             fresh, self._fresh = self._fresh, False
-            worked, self._worked = self._worked, False
+            worked, self._worked = self._worked, ()
             try:
                 mode = self._project.mode(settings.memory.mode)
                 if mode in ("read", "off"):
@@ -126,11 +130,12 @@ class Documenting:
                     self._folder, settings, self._bus, self._notebook(), mode == "auto"
                 )
                 entries = tuple(self._transcript.entries)
-                found = await self._write(context, settings, entries, worked or force)
+                found = await self._write(context, settings, entries, bool(worked) or force)
                 if mode == "auto" and (worked or force):
-                    found = await self._with_files(found, settings)
+                    found = await self._with_files(found, settings, worked, force)
             except BaseException as error:
-                self._fresh, self._worked = self._fresh or fresh, self._worked or worked
+                self._fresh = self._fresh or fresh
+                self._worked = tuple(dict.fromkeys((*worked, *self._worked)))[-MOST_TURNS:]
                 known = isinstance(error, IpymemoryError)
                 self.ran.badly(str(error) if known else repr(error)[:500])
                 if isinstance(error, Exception) and not known:
@@ -155,13 +160,21 @@ class Documenting:
         ask = ask and self._model.ledger.gate(settings).open
         return await magic_docs.update_by_model(context, writer, entries, prune=not ask)
 
-    async def _with_files(self, found: Looked, settings: Settings) -> Looked:
-        """Bring the files up to date that were named (M2); return what came of both."""
+    async def _with_files(
+        self, found: Looked, settings: Settings, turns: tuple[str, ...], force: bool
+    ) -> Looked:
+        """Bring the files up to date that were named (M2); return what came of both.
+
+        Not from the same turns again, where a person took back what came of them (L8).
+        """
         if not document_updates.added(self._project):
             return found
-        keep = settings.memory.history_keep
+        history = History(self._project.history, settings.memory.history_keep)
+        undone = history.undone_turns(JOB, self._folder.id)
+        if not force and all(each in undone for each in turns):
+            return found
         done, problems = await asyncio.to_thread(
-            document_updates.update_added, self._project, keep, self._folder.id
+            document_updates.update_added, self._project, history, self._folder.id, turns
         )
         return replace(
             found,

@@ -255,6 +255,11 @@ def test_a_file_that_was_named_is_written_after_a_cell_and_can_be_undone(
     assert outside.read_text() == "# MAGIC DOC: Other\n"
     assert "Undone: magic_docs" in table.call(here, ["undo"]).plain
     assert path.read_text() == "# MAGIC DOC: All\n"
+    again = session(book, clock)
+    again.observe()
+    clock.now += 10
+    asyncio.run(again.run_due())
+    assert path.read_text() == "# MAGIC DOC: All\n", "not from the same turns again"
     book.project.set_property("mode", "confirm")
     asyncio.run(one.update_documents())
     assert path.read_text() == "# MAGIC DOC: All\n"

@@ -19,7 +19,7 @@ from ipymemory import cli, document_records, document_updates, processes
 from ipymemory.document_files import of_file
 from ipymemory.extractive import Chapter, write_document
 from ipymemory.extractive.document import ordered
-from ipymemory.history import Run
+from ipymemory.history import History, Run
 from ipymemory.places import project_of
 from ipymemory.sessions import Identity, claim
 from ipymemory.turns import BoundName, CellError, Turn
@@ -247,7 +247,7 @@ def test_100_documents_in_one_notebook(folder: Path) -> None:
         )
     path = recorded(written(folder / "a.ipynb", value))
     place = project_of(path, folder.parent / "home")
-    (one,) = document_updates.update_file(path, place, 200, dry=False, title="57")
+    (one,) = document_updates.update_file(path, History(place.history), dry=False, title="57")
     assert not one.fresh
     texts = [each.text for each in of_file(path)]
     assert [at for at, each in enumerate(texts) if "Overview" in each] == [57]
