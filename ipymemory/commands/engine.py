@@ -48,8 +48,9 @@ def _told(place: Place, found: Chosen, everywhere: bool) -> str:
     told = (
         f"Engine **anthropic** {where}: {place.settings.engine.model} at "
         f"{engines.where(found.host)}, answers your questions (%%ask) and by itself keeps the "
-        "notes of a longer session and living documents, and looks for memories. For that this notebook's cells, text "
-        "and index of memories go there, masked, and the files of the project that it looks at. "
+        "notes of a longer session and living documents, and looks for memories. For that this "
+        "notebook's cells, text and index of memories go there, masked, and the files of the "
+        "project that it looks at. "
         # A shell has no conversation that could be previewed.
         f"%memory preview shows what a question would send, {place.prefix}cost what it came to; "
         f"{place.prefix}engine extractive ends this."
