@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
+from ipymemory.secret_calls import crumbs, keyed, pgpass
 from ipymemory.secret_commands import PIPED, WITH_FLAG, WITHOUT_FLAG
 from ipymemory.secret_literals import Folded, Literals
 from ipymemory.secret_names import harmless, odd, scrambled
@@ -313,6 +314,13 @@ _FORMS: dict[bytes, _Form] = {
     b"connect(": _connected,
     b"identified": _sql,
     b"kind": manifest,
+    b"fernet(": keyed,
+    b"hmac.new(": keyed,
+    b"aes.new(": keyed,
+    b"jwt.": keyed,
+    b"cookie": crumbs,
+    b":5432:": pgpass,
+    b":*:": pgpass,
     b"chpasswd": _users,
     b"gh auth": _piped,
     **{word.encode(): pattern for word, pattern in WITHOUT_FLAG.items()},

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
+from ipymemory.secret_bare import bare
+from ipymemory.secret_below import below, default, given
 from ipymemory.secret_beside import (
-    BESIDE_USER,
     CALLS,
     argument,
     authorization,
     beside,
     called,
-    header,
     paired,
     unpacked,
     unpacking,
@@ -55,22 +54,14 @@ _ALSO_BELOW = re.compile(r"\s{0,80}(?:\+\s{0,80})?(?:\\\r?\n\s{0,80})?")
 _FIELD = re.compile(r"\{[^{}\n]{0,200}\}")
 _OTHERWISE = re.compile(r"\b(?:or|else)[ \t]{1,20}(?=[rbfuRBFU]{0,2}[\"'])")
 _WRAPPED = re.compile(
-    r"(?:str|bytes|SecretStr|Secret|Field|field)\([ \t]{0,20}(?:default=)?(?=[rbuRBU]{0,2}[\"'])"
+    r"[\w.]{0,60}(?:(?:(?:\b|_)(?:str|bytes|bytearray|Secret|Field|field|Option|Argument|quote(?:_plus)?"
+    r"|b64decode|unhexlify|fromhex)|SecretStr)\([ \t]{0,20}"
+    r"|(?:\b|_|[a-z])(?:Field|field|Option|Argument|Column|Input|input|Password|Text|Variable|column)"
+    r"\([^()\n\"']{0,80}(?:\(\d{0,4}\)[^()\n\"']{0,80})?(?<![\w])(?:default|value)\s?=\s?)"
+    r"(?=[rbuRBU]{0,2}[\"'])"
 )
 _BLOCK = re.compile(r"[|>][+-]?\d?[ \t]{0,20}\r?\n(?P<indent>[ \t]{1,80})")
-_SETS = re.compile(
-    r"[\s\-+*>|#!%$\\]*+(?:(?:export|set|setx|declare|typeset|ENV|ARG|env|set_env|-x|-gx|-e|--env"
-    r"|Environment=|config:set|\$?env:)\s*+)*+[\"'{]?"
-)
-_BARE = re.compile(r"[^\s\"'`,;&<>|]+")
-_QUERY = re.compile(r"[^\s\"'`&;#<>\\]+")
-_CODE = re.compile(
-    r"[(\[{<$%*&@|\\]|[fFrRbBuU]{1,2}[\"']|lambda\b|await\b|not\b|new\b|[A-Za-z_][\w.]{0,80}[(\[]"
-)
 _CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[(\[]")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_CAMEL = re.compile(r"_*[A-Z][a-z]+[A-Z]")
-_COMMENT = re.compile(r"[ \t](?:#|//).*")
 _CRUMB = re.compile(r"[\w.%-]{1,100}=[^\s;{<$%]{4,}")
 _HEADED = frozenset(("", ",", "|", "│", "┃"))
 _ASSIGNS = frozenset(("<-", "=", ":", ":=", "+=", "=>", "==", "===", "!="))
@@ -144,6 +135,10 @@ def _marks(place: Place, name: Name) -> Iterator[Mark]:
     found: Iterator[Span]
     if near := _near(place, name):
         found = iter(near)
+    elif (place.flag or (place.close and name.strong) or place.op == "(") and (
+        held := list(default(place, name))
+    ):
+        found = iter(held)
     elif place.flag and place.op in ("", "=", ",", ":"):
         found = argument(place, name)
     elif place.op in ("=", ",", ")") and not place.close and (targets := unpacking(place)):
@@ -180,6 +175,8 @@ def _near(place: Place, name: Name) -> list[Span]:
             return found
     if follows in ("*", "_", "`", ":") and (found := list(starred(place, name))):
         return found
+    if follows == "\n" and (found := list(given(place, name))):
+        return found
     return list(sibling(place, name)) if follows in ("'", '"', "\n", ",", "\\", " ") else []
 
 
@@ -209,9 +206,12 @@ def _assigned(place: Place, name: Name) -> Iterator[Span]:
     if opening in ("[", "{") or (opening == "(" and (name.many or _of_pair(name))):
         yield from _group(place, name, first)
         return
+    if place.op in (":", "=") and not place.reading.code and (lines := list(below(place, name))):
+        yield from lines
+        return
     if place.op == ":" and place.close:
-        below = _NEXT_LINE.match(text, place.after)
-        at = below.end() if below else at
+        below_it = _NEXT_LINE.match(text, place.after)
+        at = below_it.end() if below_it else at
     if string_at(text, at) is not None:
         quote = text[at : at + 1]
         closes = quote in ("'", '"', "`") and place.reading.before(place.start).count(quote) % 2
@@ -225,13 +225,13 @@ def _assigned(place: Place, name: Name) -> Iterator[Span]:
         yield _block(text, block)
     elif place.reading.is_code(place.start) or _CALL.match(text, at):
         stop = line_end(text, at, min(len(text), at + 400))
-        wrapped = _WRAPPED.match(text, at, stop) if name.strong else None
+        wrapped = _WRAPPED.match(text, at, stop)
         if wrapped is not None:
             yield from _quoted(place, name, wrapped.end(), within=False)
         for match in _OTHERWISE.finditer(text, at, stop):
             yield from _quoted(place, name, match.end(), within=False)
     else:
-        yield from _bare(place, name, at)
+        yield from bare(place, name, at)
 
 
 def _quoted(place: Place, name: Name, at: int, *, within: bool) -> Iterator[Span]:
@@ -335,87 +335,3 @@ def _group(place: Place, name: Name, at: int) -> Iterator[Span]:
                 yield start, end
         elif odd(value, 8) and not harmless(value):
             yield start, end
-
-
-def _bare(place: Place, name: Name, at: int) -> Iterator[Span]:
-    """Judge a value without quotes."""
-    text = place.text
-    stop = line_end(text, at, min(len(text), at + WINDOW))
-    if name.rule in ("authorization", "cookie"):
-        yield from header(place, name, at, stop)
-        return
-    if place.previous in ("?", "&") and place.op == "=":
-        value = place.take(_QUERY, at, stop)
-        looks = name.rule != "key" and odd(value, 8) and not harmless(value)
-        if looks or secret(name, value):
-            yield place.whole(_QUERY, at, value)
-        return
-    line = place.reading.line(place.start)
-    alone = not place.close and _SETS.fullmatch(text, *line) is not None
-    if alone and place.tight and place.word.isupper():
-        name = replace(name, strong=True)  # of the environment: `TOKEN=x`
-    if alone and place.op in ("=", ":"):
-        value = _line(place, name, at, stop)
-        if value and _is_secret(place, name, value):
-            yield at, at + len(value)
-        return
-    value = place.take(_BARE, at, stop)
-    while value and (value[-1] in ":." or (value[-1] in ")]}" and not _balanced(value))):
-        value = value[:-1]
-    variable = value.isidentifier() and not odd(value)
-    if variable and name.rule == "password" and name.strong and place.op in (":", "=>"):
-        follows = text[at + len(value) : at + len(value) + 1]
-        told = place.subscript or BESIDE_USER.search(place.reading.before(place.start))
-        variable = not told or follows not in ("", "\n", ",", ";", ")", ".", "}")
-    follows = text[at + len(value) : at + len(value) + 1]
-    if variable and (not place.tight or follows in tuple("),]}")):
-        return
-    if value and _is_secret(place, name, value):
-        yield place.whole(_BARE, at, value)
-
-
-def _line(place: Place, name: Name, at: int, stop: int) -> str:
-    """Return the value on a line that holds nothing but name and value, empty if there is none.
-
-    So lines of dotenv, INI and YAML files look, and the output of ``env``.
-    """
-    text = place.text
-    enclosed = place.previous if place.previous in ("'", '"') else ""
-    if enclosed:
-        closing = text.find(enclosed, at, stop)
-        stop = closing if closing >= 0 else stop
-    value = _COMMENT.sub("", text[at:stop]).rstrip()
-    listed = value.endswith(",")
-    value = value.rstrip(",;")
-    words = value.split()
-    shell = place.reading.code or text[place.reading.line(place.start)[0]] == "!"
-    if len(words) > 1 and not (place.tight and not shell and name.rule == "password"):
-        listed = words[0].endswith(",")
-        value = words[0].rstrip(",;")
-        if place.op == ":" and not odd(value):
-            return ""
-    if value.isidentifier() and not odd(value):
-        attribute = place.previous == "." and not place.tight
-        typed = place.op == ":" and (enclosed == '"' or _CAMEL.match(value))
-        if listed or attribute or typed:
-            return ""
-        if place.op == "=" and not place.tight and name.rule != "password":
-            return ""
-    return value
-
-
-def _is_secret(place: Place, name: Name, value: str) -> bool:
-    """Judge a `value` that stands without quotes, and so may be code or a number."""
-    if value.isdigit():
-        return name.rule == "password" and name.strong and place.tight and len(value) >= 4
-    if _CODE.match(value) and not (value[0] in "$%*&@" and odd(value, 8) and "{" not in value):
-        return False
-    if _DOTTED.fullmatch(value) and (not odd(value) or judge(value.rpartition(".")[2])):
-        return False
-    if value.isidentifier() and judge(value) is not None:
-        return False
-    return secret(name, value)
-
-
-def _balanced(value: str) -> bool:
-    return all(value.count(a) >= value.count(b) for a, b in ("()", "[]", "{}"))

@@ -24,8 +24,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "w": ("swordfish", "hunt" + "er2!x", "Tr0ub4dor.3", "correct-horse-battery", "geheim7"),
     "k": (_made(40, _ALNUM), _made(14, _ALNUM), _made(44, _ALNUM + "_-")),
     "b": tuple(
-        base64.b64encode(each.encode()).decode()
-        for each in ("swordfish", "hunter2!x", "bob:Geheim7")
+        base64.b64encode(each.encode()).decode() for each in ("swordfish", "hunter2!x", "bob:Geheim7")
     ),
     "j": (f"ey{'J'}hbGciOiJIUzI1NiJ9.ey{'J'}zdWIiOiIxMjM0NTY3ODkwIn0.{_made(43, _ALNUM)}",),
 }
@@ -145,17 +144,55 @@ kubectl create secret docker-registry r --docker-password={w}
 <add key="DbPassword" value="{w}" />
 """,
     "defaults": """
+source:parser.add_argument("--token", default="{k}")
+--
+source:parser.add_argument("--password", help="the password", default='{w}')
+--
+source:parser.add_argument(
+    "--password",
+    type=str,
+    default="{w}",
+)
+--
+source:p.add_argument('-p', '--password', default='{w}', help='x')
+--
+source:@click.option("--password", default="{w}")
+def f(password): ...
+--
+source:@click.option("--token", "-t", envvar="T", default="{k}", show_default=True)
+--
+source:password: str = typer.Option("{w}", help="x")
+--
 source:flags.DEFINE_string("password", "{w}", "the password")
 --
+source:password = st.text_input("Password", value="{w}", type="password")
+--
 source:password: str = field(default="{w}")
+--
+source:password = models.CharField(default="{w}")
+--
+source:password = Column(String, default="{w}")
+--
+source:password = pn.widgets.PasswordInput(value='{w}')
 --
 source:args = parser.parse_args(["--password", "{w}"])
 --
 source:sys.argv = ["x", "--token", "{k}"]
 --
 source:runner.invoke(cli, ["--password={w}"])
+--
+text:  --password TEXT  [default: {w}]
+--
+text:  --password PASSWORD  the password (default: {w})
+--
+text:  --token TOKEN   what to log in with [default: {k}]
 """,
     "files of settings": """
+text:[db]
+password =
+    {w}
+user = bob
+--
 text:machine api.example.org
 login bob
 password {w}
@@ -169,6 +206,13 @@ text:machine h login bob password {w}
 text:default login anonymous password {w}
 --
 text:machine h account a password {w}
+--
+text:localhost:5432:db:bob:{w}
+--
+text:*:*:*:bob:{w}
+--
+text:db.example.org:5432:*:postgres:{w}
+localhost:5432:db:al:{w}
 --
 text:[default]
 aws_access_key_id = AKX
@@ -193,6 +237,13 @@ user: bob
 --
 text:api_key: |-
     {k}
+--
+text:secrets:
+  db: {k}
+--
+text:passwords:
+  bob: {w}
+  al: {w}
 --
 text:credentials:
   username: bob
@@ -556,6 +607,10 @@ text:OperationalError: (1045, "Access denied: password='{w}' user='bob'")
 --
 text:ValueError: invalid literal for int() with base 10: 'password={w}'
 --
+text:ValidationError: 1 error
+password
+  Input should be a valid int [type=int_parsing, input_value='{w}', input_type=str]
+--
 text:KeyError: "api_key='{k}'"
 --
 text:TypeError: connect(user='bob', password='{w}') got x
@@ -804,6 +859,12 @@ source:password = None or "{w}"
 --
 source:password = str("{w}")
 --
+source:password = base64.b64decode("{b}")
+--
+source:password = quote_plus("{w}")
+--
+source:password = urllib.parse.quote("{w}")
+--
 source:password = bytes("{w}", "utf-8")
 --
 source:x = lambda password="{w}": password
@@ -817,6 +878,18 @@ source:pyzipper.setpassword(b"{w}")
 source:zf.extractall(pwd=b"{w}")
 --
 source:zf.extractall(pwd="{w}".encode())
+--
+source:fernet = Fernet("{k}")
+--
+source:Fernet(b"{k}=")
+--
+source:jwt.encode(payload, "{w}", algorithm="HS256")
+--
+source:jwt.decode(t, "{k}", algorithms=["HS256"])
+--
+source:hmac.new(b"{w}", msg, "sha256")
+--
+source:AES.new(b"{k}", AES.MODE_GCM)
 --
 source:app.secret_key = "{w}"
 --
@@ -856,6 +929,16 @@ text:密码: {w}
 text:パスワード: {w}
 --
 text:비밀번호: {w}
+--
+text:कूटशब्द: {w}
+--
+text:पासवर्ड: {w}
+--
+text:كلمة المرور: {w}
+--
+text:كلمة السر: {w}
+--
+text:mật khẩu: {w}
 --
 text:şifre: {w}
 --
