@@ -141,6 +141,7 @@ class Extension:
             folder=self.live.folder,
             live=self.live,
             problems=self.watch.refused,
+            before=self.live.before,
         )
 
 

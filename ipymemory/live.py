@@ -111,6 +111,13 @@ class LiveSession:
     # What commands see.
 
     @property
+    def before(self) -> SessionFolder | None:
+        """What this notebook left, as long as nothing is recorded here."""
+        if self.folder is not None:
+            return None
+        return sessions.find(self.project, self._identity(), datetime.now(UTC)).folder
+
+    @property
     def paused(self) -> bool:
         """Whether the user paused the recording."""
         return self._recorder.paused

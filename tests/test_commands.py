@@ -271,6 +271,22 @@ def test_what_a_notebook_keeps_names_no_other_notebook(project: Project, line: s
     assert "somebody-elses" not in page.markdown + page.plain
 
 
+@pytest.mark.spec("L12")
+@pytest.mark.parametrize("line", ["status", "history", "notes", "diff", "notes --section worklog"])
+def test_before_its_first_cell_a_notebook_shows_its_own_last_session_or_none(
+    project: Project, line: str
+) -> None:
+    """What a page shows is saved with the notebook, also before anything was recorded there."""
+    own = session(project, "mine.ipynb")
+    other = session(project, "somebody-elses.ipynb")
+    new = call(place(project, live=Loaded()), line)
+    for said in (new.markdown, new.plain, json.dumps(new.data)):
+        assert "somebody-elses" not in said and other.id not in said
+    again = call(replace(place(project, live=Loaded()), before=own), line)
+    assert again == call(place(project, own, live=Loaded()), line)
+    assert other.id not in json.dumps(again.data)
+
+
 def test_notes_are_shown_whole_or_by_section(project: Project) -> None:
     folder = session(project, "a.ipynb")
     where = place(project)

@@ -466,3 +466,33 @@ def test_it_is_said_when_no_cell_is_seen_any_more_and_reloading_mends_it(
     assert "- Recording on" in run("%memory")
     run("x = 3")
     assert turns(project)[-1][-1] == "x = 3"
+
+
+@pytest.mark.spec("L12", "L5")
+def test_a_notebook_that_was_here_before_shows_what_it_left_before_its_first_cell(
+    run: Run,
+    new_shell: Callable[..., Any],
+    work: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run("%load_ext ipymemory")
+    run("gauge = 812\ngauge")
+    assert "gauge" in run("%memory notes --now")
+    run("%unload_ext ipymemory")
+
+    def first_page(notebook: str) -> str:
+        monkeypatch.setenv("JPY_SESSION_NAME", str(work / notebook))
+        shell = new_shell()
+        shell.run_cell("%load_ext ipymemory")
+        capsys.readouterr()
+        shell.run_cell("%memory notes")
+        said = capsys.readouterr().out
+        extension.unload(shell)
+        return said
+
+    assert "gauge" in first_page("counts.ipynb")
+    (work / "other.ipynb").write_text("{}")
+    assert first_page("other.ipynb") == (
+        "There are no notes yet: they begin with the first cell that runs.\n"
+    )

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from ipymemory import engines, markdown, notes_base, prompts, sessions
+from ipymemory import engines, markdown, notes_base, prompts
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
@@ -26,7 +26,7 @@ def _notes(place: Place, arguments: Arguments) -> Page:
         text, warnings = _of_file(place, path)
         page = _page(text, str(path), section)
         return replace(page, warnings=(*warnings, *_unfilled(text)))
-    folder = place.folder or sessions.latest_folder(place.project)
+    folder = place.shown
     if arguments["now"]:
         _update(place, folder)
         folder = place.folder or folder

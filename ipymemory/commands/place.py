@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ipymemory import sessions
 from ipymemory.config import Settings
 from ipymemory.places import Project, SessionFolder
 
@@ -66,6 +67,19 @@ class Place:
     folder: SessionFolder | None = None
     live: Live | None = None
     problems: tuple[str, ...] = ()
+    before: SessionFolder | None = None
+    """What this notebook left, as long as this kernel has recorded nothing."""
+
+    @property
+    def shown(self) -> SessionFolder | None:
+        """The session that pages are about, if there is one.
+
+        In a notebook its own: what a cell prints is saved with it and goes where it goes. On the
+        command line the newest of the project.
+        """
+        if self.live is not None:
+            return self.folder or self.before
+        return self.folder or sessions.latest_folder(self.project)
 
     @property
     def mode(self) -> str:

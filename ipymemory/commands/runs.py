@@ -105,7 +105,8 @@ def _visible(place: Place) -> tuple[list[RunEntry], int]:
     entries = _store(place).entries()
     if place.live is None:
         return entries, 0
-    own = [each for each in entries if place.folder and each.session == place.folder.id]
+    folder = place.shown
+    own = [each for each in entries if folder and each.session == folder.id]
     return own, len(entries) - len(own)
 
 

@@ -29,7 +29,7 @@ PROBLEMS = 5
 
 
 def _status(place: Place, arguments: Arguments) -> Page:
-    folder = place.folder or sessions.latest_folder(place.project)
+    folder = place.shown
     data: dict[str, Any] = {
         "project": str(place.project.root),
         **_engine(place),
