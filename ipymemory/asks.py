@@ -5,6 +5,7 @@ A question brings up the memories that bear on it, each once in a session.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from ipymemory.memory_place import memory_place
 from ipymemory.memory_tools import Remembering
 from ipymemory.places import Project, SessionFolder, real_path
 from ipymemory.recall import Recall
+from ipymemory.recall.embedding import EmbeddingError
 from ipymemory.said import Said
 from ipymemory.session_model import TOOLS, SessionModel
 from ipymemory.transcript import Transcript
@@ -80,6 +82,7 @@ class Asks:
         model = self._model.model(job.JOB, conversation, settings)
         fence = fence_of(self._project, self._notebook(), settings)
         remembering = self._remembering(question, transcript, settings, hear)
+        memories = await self._recalled_for(question.text, settings)
         over = False
 
         def stopped() -> bool:
@@ -98,7 +101,7 @@ class Asks:
             run=self._history.begin(job.JOB, model.name, "asked", (question.id,), self._folder.id),
             bus=self._bus,
             settings=settings,
-            memories=self._recalled_for(question.text, settings),
+            memories=memories,
         )
         try:
             answer = await job.ask(
@@ -136,12 +139,32 @@ class Asks:
         except IpymemoryError:
             return ""
 
-    def _recalled_for(self, question: str, settings: Settings) -> str:
+    async def recall(self, question: str, n: int, settings: Settings) -> dict[str, Any]:
+        """Return the names and scores of at most `n` memories, and why no model was used.
+
+        For a command in the kernel, which imports no model of meanings. Raises `IpymemoryError`.
+        """
+        recall = self._recall(settings)
+        # Beside the loop: a model and the vectors of ten thousand memories take seconds at first.
+        found = await asyncio.to_thread(recall.find, question, n)
+        return {
+            "found": [[each.memory.name, each.score] for each in found],
+            "trouble": recall.trouble,
+        }
+
+    def _recall(self, settings: Settings) -> Recall:
+        memory = memory_files.opened(self._project, settings)
+        return Recall(self._project, memory, settings.memory.embeddings)
+
+    async def _recalled_for(self, question: str, settings: Settings) -> str:
         """Return memories that bear on the question, none that an earlier one was given."""
         try:
-            memory = memory_files.opened(self._project, settings)
-            recall = Recall(self._project, memory)
-            found = recall.find(question, settings.memory.recalled, self._recalled)
+            recall = self._recall(settings)
+            found = await asyncio.to_thread(
+                recall.find, question, settings.memory.recalled, self._recalled.copy()
+            )
+            if recall.trouble:
+                self._warn(EmbeddingError(recall.trouble))
             names = [each.memory.name for each in found]
             if names:
                 recall.used(names, self._folder.id)

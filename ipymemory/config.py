@@ -56,6 +56,14 @@ class Memory(Section):
             "for this project, where every write is confirmed."
         ),
     ).tag(config=True)
+    embeddings = Unicode(
+        "",
+        help=(
+            "A folder with a model of word meanings (model2vec), so that recall also finds what "
+            "shares no word with the question; needs pip install 'ipymemory[embed]'. It is only "
+            "read: nothing is fetched or sent. Empty: by words alone."
+        ),
+    ).tag(config=True)
     recalled = Int(5, min=0, max=20, help="Memories recalled for one question, at most.").tag(
         config=True
     )

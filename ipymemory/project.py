@@ -165,7 +165,8 @@ class Memories:
         from ipymemory.recall import Recall
 
         most = self.settings.memory.recalled if n is None else n
-        return [each.memory for each in Recall(self.project, self._folder()).find(question, most)]
+        recall = Recall(self.project, self._folder(), self.settings.memory.embeddings)
+        return [each.memory for each in recall.find(question, most)]
 
     def get(self, name: str) -> Memory:
         """Return the memory that `name` is or begins, with all of its text.

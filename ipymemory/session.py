@@ -234,6 +234,10 @@ class MemorySession:
             lambda: cancelled() or self.cancelled,
         )
 
+    async def recall(self, question: str, n: int) -> dict[str, Any]:
+        """Return memories for a question as `Asks.recall` does; raises `IpymemoryError`."""
+        return await self._asks.recall(question, n, self.settings)
+
     def preview(self) -> dict[str, Any]:
         """Return what a question would send now; raises `IpymemoryError`."""
         self.observe()

@@ -314,6 +314,8 @@ class Worker:
             return session.status()
         if name == "preview":
             return session.preview()
+        if name == "recall":
+            return await session.recall(str(arguments["question"]), int(arguments["n"]))
         if name == "compact":
             return await session.compact()
         if name == "update_notes":

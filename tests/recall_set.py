@@ -291,6 +291,60 @@ HELD = {
     "月次報告書はいつまで": "shime",
 }
 
+MEANT = {
+    "who takes care of releasing to production": "deploy",
+    "colours of figures": "matplotlib",
+    "what money are earnings given in": "currency",
+    "quality measure of forecasts": "metric",
+    "folder for temporary tables": "parquet",
+    "documentation of the fields": "dictionary",
+    "where do I report a defect": "bugs",
+    "extreme measurements": "outliers",
+    "how do I handle missing observations between readings": "gaps",
+    "copies of the original documents at night": "backup",
+    "person responsible for instrument adjustment": "anna",
+    "graphics card computing time limit": "gpu",
+    "password storage": "tokens",
+    "stay confidential about clients": "privacy",
+    "brief replies": "style",
+    "monitoring page of the person on duty": "oncall",
+    "code inspection before invoices change": "review",
+    "ZIP with 0 at the front": "zip",
+    "interpreter release in live operation": "python",
+    "spreadsheets from accounting": "excel",
+    "clock of the measuring devices": "utc",
+    "reproducibility of random numbers": "seed",
+    "delivery date for directors": "board",
+    "speed of the breeze, nautical": "units",
+}
+"""Asked without a word of the memory, or with one that says little: what embeddings are for."""
+
+HELD_MEANT = {
+    "faking the store in unit checks": "mocks",
+    "reference forecast to outperform": "baseline",
+    "untouched evaluation data": "holdout",
+    "ocean floor maps for customers": "license",
+    "email for help with probes": "contact",
+    "pause on code integration before the app goes out": "freeze",
+    "salt probes lose accuracy": "salinity",
+    "legends and captions of charts": "plots",
+    "missing entries marked as a negative number": "nulls",
+    "leap year trouble": "leap",
+    "table definitions": "schema",
+    "annotations for parameters": "typehints",
+    "executing everything from the top before passing it on": "notebooks",
+    "raw queries instead of an object mapper": "sql",
+    "why not the other dataframe library, memory consumption": "polars",
+    "experience of the user": "role",
+    "relocated gauge": "station7",
+    "purging stored features": "cache",
+    "poll responses balanced by demographics": "weights",
+    "dollars or euro": "currency",
+    "network timeouts of the web client": "httpretry",
+    "the rate limit of the API": "retry",
+}
+"""The same, written with them and not looked at when the bounds were set."""
+
 HELD_NOTHING = (
     "delete the second row",
     "what does this error mean",

@@ -24,7 +24,8 @@ VALUES: dict[str, tuple[str, ...]] = {
     "w": ("swordfish", "hunt" + "er2!x", "Tr0ub4dor.3", "correct-horse-battery", "geheim7"),
     "k": (_made(40, _ALNUM), _made(14, _ALNUM), _made(44, _ALNUM + "_-")),
     "b": tuple(
-        base64.b64encode(each.encode()).decode() for each in ("swordfish", "hunter2!x", "bob:Geheim7")
+        base64.b64encode(each.encode()).decode()
+        for each in ("swordfish", "hunter2!x", "bob:Geheim7")
     ),
     "j": (f"ey{'J'}hbGciOiJIUzI1NiJ9.ey{'J'}zdWIiOiIxMjM0NTY3ODkwIn0.{_made(43, _ALNUM)}",),
 }

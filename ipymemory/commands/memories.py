@@ -6,6 +6,7 @@ What a memory says is somebody's text, perhaps a model's: a notebook gets it mad
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -13,13 +14,17 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.calling import nearest
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.errors import CommandError, MemoryMissing
+from ipymemory.errors import CommandError, IpymemoryError, MemoryMissing, WorkerError
 from ipymemory.memory_files import KINDS, Memory, MemoryFolder, opened
 from ipymemory.neutral import neutral, plain
-from ipymemory.recall import Recall
+from ipymemory.recall import Found, Recall
 
 SHOWN = 5
 """Memories that ``recall`` shows unless told otherwise (interface.md)."""
+
+RECALL_SECONDS = 5.0
+"""What a worker may take that loads a model first. Of ten thousand memories the first vectors may
+take longer: the words answer then, and the worker is ready for the next question."""
 
 
 def reading(place: Place) -> MemoryFolder:
@@ -124,12 +129,11 @@ def _recall(place: Place, arguments: Arguments) -> Page:
     question = " ".join(arguments["query"])
     if not question.strip():
         raise CommandError(f"QUERY is missing. The right form is: {RECALL.usage(place.prefix)}")
-    recall = Recall(place.project, folder)
-    found = recall.find(question, arguments["n"] or SHOWN)
+    recall, found, trouble = _found(place, folder, question, arguments["n"] or SHOWN)
+    alone = f"Found by their words alone. {trouble}" if trouble else ""
     if not found:
-        return Page(
-            f"No memory answers that. `{place.prefix}list` shows all there are.", [], exit=1
-        )
+        said = f"No memory answers that. `{place.prefix}list` shows all there are."
+        return Page("\n\n".join(filter(None, (said, alone))), [], exit=1)
     recall.used([each.memory.name for each in found], place.folder.id if place.folder else "")
     now = datetime.now(UTC)
     parts, texts = [], []
@@ -141,7 +145,33 @@ def _recall(place: Place, arguments: Arguments) -> Page:
         {**each.memory.as_dict(), "age": each.memory.age(now), "score": round(each.score, 3)}
         for each in found
     ]
+    if alone:
+        parts.append(alone)
+        texts.append(alone)
     return Page("\n\n".join(parts), data, text="\n\n".join(texts))
+
+
+def _found(
+    place: Place, folder: MemoryFolder, question: str, n: int
+) -> tuple[Recall, Sequence[Found], str]:
+    """Return what answers `question`, and why no model of meanings was used though one is set.
+
+    In a kernel the worker is asked, so that the model is never loaded into the user's process.
+    """
+    embeddings = place.settings.memory.embeddings
+    if place.live is None or not embeddings:
+        recall = Recall(place.project, folder, embeddings)
+        return recall, recall.find(question, n), recall.trouble
+    recall = Recall(place.project, folder)
+    try:
+        told = place.live.ask("recall", RECALL_SECONDS, question=question, n=n)
+    except WorkerError as error:
+        return recall, recall.find(question, n), str(error)
+    found = []
+    for name, score in told["found"]:
+        with suppress(IpymemoryError):  # removed or replaced this moment
+            found.append(Found(folder.read_exactly(name), score))
+    return recall, found, told["trouble"]
 
 
 def _head(memory: Memory, now: datetime) -> Sequence[str]:

@@ -18,6 +18,7 @@ from ipymemory.errors import WorkerError
 from ipymemory.memory_files import proposals as waiting
 from ipymemory.messages_api import has_key
 from ipymemory.places import SessionFolder
+from ipymemory.recall import embedding
 from ipymemory.transcript import Transcript
 from ipymemory.turns import Turn
 
@@ -41,6 +42,7 @@ def _status(place: Place, arguments: Arguments) -> Page:
         "worker": place.live.worker if place.live else "",
         "gates": _gates(place),
         "kept": _kept(place),
+        "recall": _recall(place),
         "problems": [*place.problems, *(place.live.problems if place.live else ())[-PROBLEMS:]],
         "files": _files(place, folder),
     }
@@ -95,6 +97,8 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
         f"{size(kept['bytes'])}; {_aging(kept)}",
         f"- **Memories** {kept['memories'] or 'none yet'}{_waiting(kept)}",
     ]
+    if data["recall"]:
+        out.append(f"- **Recall** {data['recall']}")
     out += [f"- **Problem** {each}" for each in data["problems"]]
     out += ["", "**Files**", ""]
     out += [f"- {name}: {one(path)}" for name, path in data["files"].items()]
@@ -186,6 +190,16 @@ def _kept(place: Place) -> dict[str, Any]:
         "memories": memory_place.count(memories),
         "proposals": len(waiting.waiting(place.project.proposals)),
     }
+
+
+def _recall(place: Place) -> str:
+    """Return how memories are found, where a setting has a model of meanings used for it."""
+    where = place.settings.memory.embeddings
+    if not where:
+        return ""
+    # A kernel never loads it; there, what the worker met stands among the problems.
+    trouble = embedding.trouble(where, load=place.live is None)
+    return f"by words alone. {trouble}" if trouble else f"by words, then by the meanings in {where}"
 
 
 def _waiting(kept: Mapping[str, Any]) -> str:

@@ -1,8 +1,11 @@
 """Find memories for a question: at most a few, the current ones, and nothing rather than noise.
 
+With the extra ``embed`` and a model (the setting ``Memory.embeddings``), those near in meaning
+come behind those that hold the words: a question may share no word with what answers it.
+
 The index lies in ``index.sqlite`` beside the project's other files and follows the memory folder
 by time, size and inode of each file. Where SQLite has no FTS5, or the index can neither be read
-nor made, the files themselves are gone through: slower, with the same answers.
+nor made, the files themselves are gone through: slower, with the same answers by words.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import logging
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ipymemory import lines
@@ -21,8 +24,9 @@ from ipymemory.errors import IpymemoryError
 from ipymemory.files import write_atomic
 from ipymemory.memory_files import Memory, MemoryFolder
 from ipymemory.places import Project
-from ipymemory.recall import database, ranking, words
+from ipymemory.recall import database, embedding, meaning, ranking, words
 from ipymemory.recall.database import Database
+from ipymemory.recall.embedding import EmbeddingError
 from ipymemory.recall.ranking import Candidate
 from ipymemory.turns import utc_now
 
@@ -49,9 +53,13 @@ class Found:
 class Recall:
     """Recall over the memories in `memory`."""
 
-    def __init__(self, project: Project, memory: MemoryFolder) -> None:
+    def __init__(self, project: Project, memory: MemoryFolder, embeddings: str = "") -> None:
+        """Find in `memory`; `embeddings` is the folder of a model, empty to go by words alone."""
         self.project = project
         self.memory = memory
+        self.trouble = ""
+        """Why the model was not used when it was last needed, a sentence or two."""
+        self._embeddings = embeddings
         self._database = Database(project.folder / "index.sqlite")
         self._synced: tuple[object, int] | None = None
         self._looked: tuple[float, int] = (0.0, 0)
@@ -68,7 +76,7 @@ class Recall:
         if self.memory.mode == "off" or not wanted or n < 1:
             return ()
         found = []
-        for name, score in self._ranked(wanted, words.bare(question)):
+        for name, score in self._answers(question, wanted):
             if name in without:
                 continue
             with contextlib.suppress(IpymemoryError):  # removed or replaced this moment
@@ -93,6 +101,31 @@ class Recall:
         """Bring the index in step with the files now. Never raises."""
         self._synced, self._looked = None, (0.0, 0)
         self._ranked([])
+
+    def _answers(self, question: str, wanted: Sequence[str]) -> Iterator[tuple[str, float]]:
+        """Yield names and scores, the best first; meaning is asked only when words are used up."""
+        ranked = self._ranked(wanted, words.bare(question))
+        yield from ranked
+        if self._embeddings:
+            held = {name for name, _ in ranked}
+            for name, cosine in self._meant(question):
+                if name not in held:
+                    # below every answer by words
+                    yield name, cosine * ranking.SHARE
+
+    def _meant(self, question: str) -> list[tuple[str, float]]:
+        """Return the memories nearest in meaning; none, and why, where that cannot be told."""
+        self.trouble = ""
+        try:
+            model = embedding.loaded(self._embeddings)
+            with self._database.opened() as db:
+                return meaning.nearest(db, str(self._database.path), model, question, self._read)
+        except EmbeddingError as error:
+            self.trouble = str(error)
+        except (sqlite3.Error, OSError, IpymemoryError) as error:
+            self.trouble = f"The index of memories could not be used for meanings: {error}."
+        log.info("recall went by words alone: %s", self.trouble)
+        return []
 
     def _ranked(self, wanted: Sequence[str], bare: bool = True) -> list[tuple[str, float]]:
         for attempt in (1, 2):

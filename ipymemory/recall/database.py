@@ -21,7 +21,7 @@ from ipymemory.recall import words
 from ipymemory.recall.ranking import Candidate
 from ipymemory.recall.words import terms
 
-VERSION = 1
+VERSION = 2
 """Goes up with every change of the tables or of what a term is."""
 
 WAIT_SECONDS = 5.0
@@ -41,7 +41,20 @@ CREATE TABLE memories(
     modified TEXT NOT NULL);
 CREATE VIRTUAL TABLE texts USING fts5(head, body, tokenize='ascii');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(texts, 'row');
+CREATE TABLE vectors(id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE meanings(model TEXT NOT NULL, changes INTEGER NOT NULL, made INTEGER NOT NULL);
+INSERT INTO meanings VALUES('', 0, 0);
 """
+
+
+_TRIGGERS = (
+    """CREATE TRIGGER gone AFTER DELETE ON memories BEGIN
+    DELETE FROM vectors WHERE id = old.id; UPDATE meanings SET changes = changes + 1; END""",
+    """CREATE TRIGGER come AFTER INSERT ON memories BEGIN
+    UPDATE meanings SET changes = changes + 1; END""",
+)
+"""What a vector tells of a memory goes with it, whoever takes it out; and a count says whether
+vectors are missing, since looking for them reads all there are."""
 
 
 class Database:
@@ -178,9 +191,11 @@ def _head(memory: Memory) -> list[str]:
 def _make(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-        for name in ("vocabulary", "texts", "memories"):
+        for name in ("vocabulary", "texts", "memories", "vectors", "meanings"):
             db.execute(f"DROP TABLE IF EXISTS {name}")
         for statement in filter(str.strip, _TABLES.split(";")):
+            db.execute(statement)
+        for statement in _TRIGGERS:
             db.execute(statement)
         if sqlite3.sqlite_version_info >= SECURE_DELETE:
             db.execute("INSERT INTO texts(texts, rank) VALUES('secure-delete', 1)")
