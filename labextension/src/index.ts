@@ -31,7 +31,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const panel = new MemoryPanel(current, rendermime);
     app.shell.add(panel, 'right', { rank: 900, type: 'ipymemory' });
     restorer?.add(panel, panel.id);
-    const show = () => app.shell.activateById(panel.id);
+    // Notebook 7.3 would hide a panel that is shown already.
+    const show = () => (panel.isVisible ? panel.activate() : app.shell.activateById(panel.id));
     app.commands.addCommand(SHOW, { label: 'Show Memory Panel', icon, execute: show });
     palette?.addItem({ command: SHOW, category: 'Memory' });
     statusBar?.registerStatusItem('ipymemory:status', {
