@@ -47,6 +47,10 @@ class _Item:
 class Captured:
     """The output of one cell, as it comes. Any thread may add to it."""
 
+    __slots__ = (
+        "_chars", "_clear", "_items", "_left_out", "_lock", "_muted", "_streams", "aside", "error",
+    )  # fmt: skip
+
     def __init__(self, chars: int) -> None:
         self.error: tuple[str, str, str] | None = None
         """Name, message and traceback of an error that was shown."""

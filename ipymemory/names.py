@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_SOURCE = 16 * 1024
 """Characters of a source that are searched for names: a longer cell is data."""
@@ -25,11 +24,14 @@ _MOST_NEW = 200
 """Names at the end of the namespace that are looked at."""
 
 _NAME = r"[^\W\d]\w*"
-_ASSIGNED = re.compile(
-    rf"(?:^|(?<=;))([ \t]*)(\*?{_NAME}(?:[ \t]*,[ \t]*\*?{_NAME})*),?[ \t]*(?::[^=\n]+)?"
-    r"(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)",
-    re.MULTILINE,
+_TARGETS = (
+    rf"([ \t]*)(\*?{_NAME}(?:[ \t]*,[ \t]*\*?{_NAME})*),?[ \t]*(?::[^=\n]+)?"
+    r"(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)"
 )
+_ASSIGNED = re.compile(rf"\n{_TARGETS}")
+"""Begins with a literal, which is found in a third of the time that ``^`` takes."""
+
+_BESIDE = re.compile(rf";{_TARGETS}")
 _FUNCTION = re.compile(rf"^([ \t]*)(?:async[ \t]+)?def[ \t]+({_NAME})", re.MULTILINE)
 _CLASS = re.compile(rf"^([ \t]*)class[ \t]+({_NAME})", re.MULTILINE)
 _LOOPED = re.compile(r"^([ \t]*)(?:async[ \t]+)?for[ \t]+([^\n:]*?)[ \t]+in\b", re.MULTILINE)
@@ -44,6 +46,7 @@ _OTHERS = (
     ("for ", _LOOPED),
     ("with ", _WITH),
     (":=", _WALRUS),
+    (";", _BESIDE),
 )
 _INNER = re.compile(r"\b(?:def|class)[ \t]|[(\[{,\\][ \t]*(?:#[^\n]*)?$", re.MULTILINE)
 """What makes an indented line more than a part of a loop or a condition."""
@@ -67,9 +70,11 @@ _PLAIN = {
 """Builtin types by identity: comparing a type may run a metaclass of the user's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One name: its type, its shape such as ``1,000 x 12``, and of a frame its columns."""
+class Snapshot(NamedTuple):
+    """One name: its type, its shape such as ``1,000 x 12``, and of a frame its columns.
+
+    A tuple, which is made in a third of the time of a frozen dataclass.
+    """
 
     name: str
     type: str
@@ -145,7 +150,7 @@ class Names:
 
 def _written(source: str) -> dict[str, bool]:
     """Return the names that the source may bind, in order, and whether it surely does."""
-    text = source[:MOST_SOURCE]
+    text = f"\n{source[:MOST_SOURCE]}"
     matches = list(_ASSIGNED.finditer(text))
     alone = len(matches)
     for word, pattern in _OTHERS:

@@ -27,6 +27,7 @@ from ipymemory.capture import Captured
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.excerpts import clip, privacy_filter
+from ipymemory.names import Snapshot
 from ipymemory.private import Quotes, is_private
 from ipymemory.redaction import Masker, is_secret_name
 from ipymemory.turns import new_id, utc_now
@@ -56,7 +57,7 @@ class Turn(Protocol):
     id: str
     source: str
     captured: Captured
-    names: list[dict[str, Any]]
+    names: list[Snapshot]
     late_until: float
     count: int | None
     """Its execution count."""
@@ -185,7 +186,8 @@ class Outputs:
         most = self._settings.capture.outputs_bytes
         if turn.count is not None:
             self._quotes.public(turn.count)
-        names = fitting([self._masked_name(each) for each in turn.names], most // 2)
+        level = self._settings.privacy.outputs
+        names = fitting([self._masked_name(each, level) for each in turn.names], most // 2)
         told = self._told(captured, turn.prompt, most - _size(names))
         self._line({"id": turn.id, **told, "names": names})
         packages = self._imported(turn.source)
@@ -235,9 +237,8 @@ class Outputs:
         text = self._masker.mask(self._quotes.without(text))
         return text if level == "all" else privacy_filter(kind, text, mime, level)
 
-    def _masked_name(self, name: dict[str, Any]) -> dict[str, Any]:
-        level = self._settings.privacy.outputs
-        kept = dict(name)
+    def _masked_name(self, name: Snapshot, level: str) -> dict[str, Any]:
+        kept = name.as_dict()
         if level in ("shapes", "none"):
             kept.pop("columns", None)
         if level == "none":
@@ -300,6 +301,8 @@ def bounded(pieces: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
 
 def fitting(names: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
     """Return as many of `names` as fit into `room` bytes of JSON, without columns if need be."""
+    if _size(names) <= room:
+        return names
     found = []
     for each in names:
         if _size(each) > room:

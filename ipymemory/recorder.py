@@ -18,7 +18,7 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -27,7 +27,7 @@ from ipymemory.config import Settings
 from ipymemory.earlier import Earlier
 from ipymemory.errors import IpymemoryError, TranscriptError
 from ipymemory.excerpts import clip
-from ipymemory.names import Names
+from ipymemory.names import Names, Snapshot
 from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
 from ipymemory.private_cells import PrivateCells
@@ -196,13 +196,18 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
-            self._look_whether_private(info)
+            private = is_private(info.raw_cell)
+            key = self._key()
+            running = self._turns.get(key)
+            if running is not None and running.ended:
+                running = None
+            self.private = private or (running is not None and self.private)
             if self.paused:
                 self._unseen = True
-                if is_private(info.raw_cell):
+                if private:
                     self._private_cells.begun(info)
-            else:
-                self._cell_begins(info)
+            elif not info.silent:
+                self._cell_begins(info, key, running, private)
         except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
             self._failed(error)
 
@@ -214,13 +219,12 @@ class Recorder:
         except BaseException as error:  # noqa: BLE001 - as above
             self._failed(error)
 
-    def _cell_begins(self, info: Any) -> None:
-        if info.silent:
-            return
+    def _cell_begins(
+        self, info: Any, key: str | None, running: Turning | None, private: bool
+    ) -> None:
+        """Put a cell on record that is about to run; `running` is the one that runs it, if any."""
         typed: str = info.raw_cell
-        key = self._key()
-        running = self._turns.get(key)
-        if running is not None and not running.ended:
+        if running is not None:
             # A cell that a cell runs is part of it.
             running.nested += 1
             if self._private_cells.is_one(typed):
@@ -229,7 +233,9 @@ class Recorder:
             return
         if not info.store_history:
             return
-        if self._passed_over(info):
+        if private:
+            self._private_cells.begun(info)
+        if private or is_ours(typed) or (self.reason and time.monotonic() < self._retry_at):
             self._unseen = True
             return
         if self._unseen:
@@ -250,26 +256,15 @@ class Recorder:
             }
         )
         self.reason = ""
-        self._write_owed()
-        if running is not None:
-            self._let_go(running)
+        if self._owed:
+            self._write_owed()
+        before = self._turns.get(key)
+        if before is not None:
+            self._let_go(before)
         self._turns[key] = turning
         if self._tap is None:
             self._tee.begin(turning.captured)
         self._outputs.tell("begin")
-
-    def _look_whether_private(self, info: Any) -> None:
-        running = self._turns.get(self._key())
-        within = running is not None and not running.ended
-        self.private = is_private(info.raw_cell) or (within and self.private)
-
-    def _passed_over(self, info: Any) -> bool:
-        """Return whether the cell is not to be recorded."""
-        typed = info.raw_cell
-        if is_private(typed):
-            self._private_cells.begun(info)
-            return True
-        return is_ours(typed) or bool(self.reason and time.monotonic() < self._retry_at)
 
     def _cell_ended(self, result: Any) -> None:
         key = self._key()
@@ -326,9 +321,8 @@ class Recorder:
     def _look_at_names(self, turning: Turning) -> None:
         """Note what the cell bound; whatever goes wrong, the end of the cell is written."""
         try:
-            found = self._names.bound(turning.typed, self._shell.user_ns)
-            turning.names = [each.as_dict() for each in found]
-            self._learn(turning.typed, (each.name for each in found))
+            turning.names = self._names.bound(turning.typed, self._shell.user_ns)
+            self._learn(turning.typed, turning.names)
         except BaseException:
             # Also a SystemExit: a property that looks like a frame's may be anybody's.
             log.exception("the names that a cell bound were not noted")
@@ -354,10 +348,10 @@ class Recorder:
                 masked = clip(masked, len(masked) * most // size)[0]
         return masked
 
-    def _learn(self, typed: str, names: Any) -> None:
+    def _learn(self, typed: str, bound: Iterable[Snapshot]) -> None:
         """Let values of names that say they are secret be masked wherever they come up."""
         namespace = self._shell.user_ns
-        for name in names:
+        for name in (each.name for each in bound if each.type == "str"):
             value = namespace.get(name)
             if type(value) is str:
                 self._masker.learn_named(name, value)

@@ -118,6 +118,8 @@ class Masker:
 
     def _mask(self, text: str, *, code: bool) -> str:
         masked, marks = _masked(text, code=code, learned=tuple(self._learned))
+        if not marks:
+            return masked
         known = len(self._learned)
         for mark in marks:
             if mark.named and mark.end - mark.start <= 500:
@@ -163,6 +165,8 @@ _PYTHON_CELLS = [
 
 
 def _is_python(source: str) -> bool:
+    if "%%" not in source:
+        return True
     match = _CELL.match(source)
     return match is None or match[1] in _PYTHON_CELLS
 

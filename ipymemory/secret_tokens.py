@@ -107,6 +107,8 @@ _WIDTH = bytes(
 
 def runs(text: bytes) -> Iterator[tuple[int, int]]:
     """Yield where each long run of token characters begins and ends in `text`, one byte each."""
+    if len(text) < _RUN:
+        return
     marked = text.translate(_WIDTH)
     needle = b"w" * _RUN
     end = 0

@@ -7,6 +7,7 @@ from types import FunctionType, NoneType
 from typing import Any
 
 from ipymemory.capture import Captured
+from ipymemory.names import Snapshot
 from ipymemory.turns import new_id
 
 
@@ -35,7 +36,7 @@ class Turning:
         """The source as typed, for telling a nested cell from this one; dropped at the end."""
         self.source = ""
         self.captured = Captured(chars)
-        self.names: list[dict[str, Any]] = []
+        self.names: list[Snapshot] = []
         self.nested = 0
         """Cells that this one runs and that are not over."""
         self.ended = False

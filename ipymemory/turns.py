@@ -170,32 +170,32 @@ def tokens(text: str, factor: float = 1.0) -> int:
     return -int(-size * factor // 3)
 
 
-_POOL = 4096
-"""Random bytes fetched at once: a system call lets other threads in, each time a cell begins."""
-
 _last_id = (0, 0)
-_pool = (0, b"")
+_process = (0, "")
+"""Whose ids these are, and the random digits they end with: fetched once a process."""
+
 _id_lock = threading.Lock()
 
 
 def new_id() -> str:
-    """Return a fresh id, 24 hex digits: milliseconds, a counter within them, random.
+    """Return a fresh id, 24 hex digits: milliseconds, a counter within them, the process's random.
 
     Ids sort by time, and those of one process strictly in the order in which they were asked
     for, also when the clock is set back.
     """
-    global _last_id, _pool
+    global _last_id, _process
     now = time.time_ns() // 1_000_000
     with _id_lock:
         millisecond, count = _last_id
-        _last_id = (now, 0) if now > millisecond else (millisecond, count + 1)
-        millisecond, count = _last_id
-        owner, pool = _pool
-        if not pool or owner != os.getpid():
-            # A child that was forked must not go on with its parent's.
-            owner, pool = os.getpid(), os.urandom(_POOL)
-        _pool = (owner, pool[4:])
-    return f"{millisecond:012x}{count & 0xFFFF:04x}{pool[:4].hex()}"
+        if now > millisecond:
+            millisecond, count = now, 0
+        else:
+            count += 1
+        _last_id = (millisecond, count)
+        if _process[0] != (pid := os.getpid()):
+            # Also a child that was forked: it must not go on with its parent's.
+            _process = (pid, os.urandom(4).hex())
+    return f"{millisecond:012x}{count & 0xFFFF:04x}{_process[1]}"
 
 
 def utc_now() -> str:
