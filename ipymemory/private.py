@@ -27,10 +27,14 @@ _MARK = re.compile(r"[ \t]*(?:%%private\b|#+[ \t]*ipymemory[ \t]*:[ \t]*off\b)",
 _ABOVE = re.compile(r"\s*(?:#.*|%%.*)?")
 _SETTINGS = "|".join(each.__name__ for each in CLASSES)
 _OURS = re.compile(
-    r"\s*(?:(?:%memory\b|%ask\b|%(?:re|un)?load_ext\s+ipymemory\b|"
+    r"\s*(?:(?:%memory\b|%ask\b|(?:memory|ask)[ \t]+(?!(?:is|in|and|or|if|not)\b)[^\W\d]"
+    r"|%(?:re|un)?load_ext\s+ipymemory\b|"
     rf"%config\s+(?:{_SETTINGS})\b|#)[^\n]*)?\s*",
     re.IGNORECASE,
 )
+"""A line that is ours. ``memory status`` is too, for IPython reads it as a magic, and nothing else
+can: two words in a row are no Python, unless the second is an operator."""
+
 _FRAME = re.compile(
     r"[ \t]*(?:(?:Cell|Input) In ?\[(\d+)\]|File <ipython-input-(\d+)-[^>]*>)(?:,? line \d+)?"
 )
@@ -57,10 +61,12 @@ def is_ours(source: str) -> bool:
     stripped = source.lstrip()
     if stripped.startswith("%%ask"):
         return True
-    if not stripped.startswith(("%", "#")) or len(source) > 2000:
+    if not stripped.startswith(("%", "#", "memory", "ask")) or len(source) > 2000:
         return False
     lines = source.splitlines()
-    return any("%" in each for each in lines) and all(_OURS.fullmatch(each) for each in lines)
+    if all(not each.strip() or each.lstrip().startswith("#") for each in lines):
+        return False
+    return all(_OURS.fullmatch(each) for each in lines)
 
 
 class Quotes:

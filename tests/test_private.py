@@ -158,6 +158,8 @@ def test_a_number_that_comes_again_is_no_longer_private() -> None:
         "%memory status",
         "%config SessionNotes.wait_seconds = 3",
         "%config Privacy",
+        "memory status",
+        "ask why is the first row empty?",
         "# quiet\n%config Memory.mode = 'off'\n\n%memory mode",
     ],
 )
@@ -173,6 +175,13 @@ def test_a_cell_of_our_own_magics_and_settings_is_no_turn(source: str) -> None:
         "%config SessionNotes.wait_seconds = 3\nx = 1",
         "%memory status\n%config InlineBackend.rc = {}",
         "# only a comment",
+        "# only 50% of a comment",
+        "memory",
+        "memory = 1",
+        "memory.status",
+        "memory in pools",
+        "memory is None",
+        "ask = 3\nask",
     ],
 )
 def test_a_cell_with_anything_else_is_a_turn(source: str) -> None:

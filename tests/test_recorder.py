@@ -152,6 +152,7 @@ def test_what_is_no_turn(shared: Kernel) -> None:
     shared.run("silent = 1", silent=True)
     shared.run("unstored = 1", store_history=False)
     shared.run("%memory status")
+    assert "Engine" in shared.run("memory status").markdown
     shared.run("# a look\n%memory notes")
     shared.run("%load_ext ipymemory")
     recorded(shared, "'after'")
