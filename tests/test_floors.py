@@ -354,6 +354,7 @@ def test_the_public_face_is_this() -> None:
 
 
 HEAVY = {"anthropic", "ipywidgets", "nbformat", "pydantic", "httpx", "requests", "rich", "yaml"}
+HEAVY |= {"numpy", "tokenizers"}
 LATE = {"psutil", "argparse", "importlib.metadata", "asyncio", "multiprocessing"}
 
 _FRESH = """
