@@ -163,6 +163,7 @@ class MemoryMagics(Magics):
             %memory forget            remove a memory, and do not learn it again
             %memory extract           look now for what is worth remembering in what was said
             %memory proposals         show memories that wait for a yes, accept or refuse them
+            %memory dream             tidy the memories; one undo takes it back
             %memory docs              list living documents, check them, write them anew
             %memory history           list what engines wrote, newest first
             %memory diff              show what a run changed

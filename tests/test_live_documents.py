@@ -70,7 +70,7 @@ def clock() -> Clock:
 
 def session(book: Book, clock: Clock, bus: Bus | None = None, **config: Any) -> MemorySession:
     found = {"Extraction": {"enabled": False}, "SessionNotes": {"enabled": False}, **config}
-    settings = Settings.read(found)[0]
+    settings = Settings.read({"Dream": {"enabled": False}, **found})[0]
     return MemorySession(book.folder, book.project, settings, bus, None, clock)
 
 

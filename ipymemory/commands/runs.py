@@ -20,6 +20,10 @@ SHOWN = 20
 """Runs that ``history`` shows unless told otherwise (interface.md)."""
 
 
+_FILE_BY_FILE = frozenset(["dream"])
+"""Jobs whose undo goes around files that were changed since (behaviour D5)."""
+
+
 def _history(place: Place, arguments: Arguments) -> Page:
     entries, others = _visible(place)
     shown = entries[: arguments["n"] or SHOWN]
@@ -47,9 +51,9 @@ def _diff(place: Place, arguments: Arguments) -> Page:
     if not text:
         return Page(f"Run {entry.id[:SHORT]} left its files as they were.", entry.as_dict())
     title = f"{entry.job} at {_when(entry)}, {entry.reason}"
-    fence = _fence(text)
+    marks = fence(text)
     return Page(
-        f"{title}\n\n{fence}diff\n{text}\n{fence}",
+        f"{title}\n\n{marks}diff\n{text}\n{marks}",
         {**entry.as_dict(), "diff": text},
         text=f"{title}\n\n{text}",
     )
@@ -60,24 +64,32 @@ def _undo(place: Place, arguments: Arguments) -> Page:
     entry = _chosen(place, arguments["run"], standing=True)
     if entry is None:
         return Page("There is nothing left to undo here.", {"undone": None, "files": []})
+    left: tuple[str, ...] = ()
     try:
         files = history.undo(entry.id)
     except ChangedSince as error:
-        if not arguments["force"] and not _agreed(place, error):
+        if entry.job in _FILE_BY_FILE and not arguments["force"]:
+            # Of many files: those that somebody changed since are no reason to keep the others.
+            files = history.undo(entry.id, around=True)
+            left = tuple(str(each.path) for each in error.versions)
+        elif not arguments["force"] and not _agreed(place, error):
             run = entry.id[:SHORT]
             raise ChangedSince(
                 f"{error} {place.prefix}diff {run} shows what the run changed; "
                 f"{place.prefix}undo {run} --force puts back what was there before it.",
                 error.versions,
             ) from None
-        files = history.undo(entry.id, force=True)
+        else:
+            files = history.undo(entry.id, force=True)
     index_follows(place)
+    stays = f" Changed since, so left as they are: {', '.join(map(one, left))}." if left else ""
     names = ", ".join(one(str(path)) for path in files) or "no file, since all held that already"
     return Page(
-        f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). Put back: {names}. The same "
-        f"turns are left out from now on; `{place.prefix}undo RUN` with the newest run of "
+        f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). Put back: {names}.{stays} The "
+        f"same turns are left out from now on; `{place.prefix}undo RUN` with the newest run of "
         f"`{place.prefix}history` takes the undo back.",
-        {"undone": entry.id, "files": [str(path) for path in files]},
+        {"undone": entry.id, "files": [str(path) for path in files]}
+        | ({"left": list(left)} if left else {}),
     )
 
 
@@ -146,7 +158,7 @@ def _when(entry: RunEntry) -> str:
     return entry.time[:19].replace("T", " ") + " UTC"
 
 
-def _fence(text: str) -> str:
+def fence(text: str) -> str:
     """Return a fence that nothing in `text` closes."""
     return "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
 

@@ -14,6 +14,7 @@ from ipymemory.commands.conversation import COMPACT, PREVIEW
 from ipymemory.commands.costs import COST
 from ipymemory.commands.diagnosis import DOCTOR
 from ipymemory.commands.documents import DOCS
+from ipymemory.commands.dreams import DREAM
 from ipymemory.commands.engine import ENGINE
 from ipymemory.commands.exporting import EXPORT
 from ipymemory.commands.extraction import EXTRACT
@@ -32,7 +33,7 @@ COMMANDS: dict[str, Command] = {
     for each in [
         *(STATUS, NOTES, MODE, PAUSE, RESUME),
         *(ENGINE, PREVIEW, COMPACT, COST, ASK_RESET),
-        *(LIST, SHOW, RECALL, REMEMBER, FORGET, EXTRACT, PROPOSALS),
+        *(LIST, SHOW, RECALL, REMEMBER, FORGET, EXTRACT, PROPOSALS, DREAM),
         *(DOCS, HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
     ]
 }

@@ -1,0 +1,202 @@
+"""``dream``: tidy the memories now, show what that would do, how it stands, or end it.
+
+A page in a notebook is saved with it, so it holds counts; what the memories say is shown where
+somebody asks for it (``--dry-run``, ``diff``), and in a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ipymemory.commands.amounts import counted
+from ipymemory.commands.memories import one
+from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
+from ipymemory.commands.place import Place
+from ipymemory.commands.runs import fence
+from ipymemory.errors import CommandError
+from ipymemory.history import SHORT, History
+from ipymemory.memory_files import opened
+
+ASK_SECONDS = 1860.0
+"""Longest wait for a dream: above what one may take by `Dream.minutes` (30)."""
+
+LOCKED = 3
+"""Exit code where another dream holds the lock (interface.md)."""
+
+_SAID = (
+    ("merged", "said again what another one says, and were merged into it with all their origins"),
+    ("dated", "named a day as seen from when they were written; the date stands beside it now"),
+    ("marked", "name files or functions that are gone (marked), or there again (mark removed)"),
+    ("relinked", "had links that lead to a merged memory now"),
+    ("asked", "contradict a newer one of the same subject: questions for you"),
+    ("left_out", "were left alone: somebody changed them, or a program should not edit them"),
+)
+
+
+def _dream(place: Place, arguments: Arguments) -> Page:
+    chosen = [each for each in ("now", "dry_run", "status", "kill", "yes") if arguments[each]]
+    if len(chosen) > 1 and set(chosen) != {"now", "yes"}:
+        raise CommandError(f"One of them at a time. The right form is: {DREAM.usage(place.prefix)}")
+    if arguments["kill"]:
+        return _kill(place)
+    if arguments["dry_run"]:
+        return _plan(place)
+    # On the command line it is one dream, gates off; in a notebook the word alone only tells.
+    if arguments["status"] or (place.live is not None and not chosen):
+        return _status(place)
+    return _now(place, yes=arguments["yes"])
+
+
+def _now(place: Place, *, yes: bool) -> Page:
+    from ipymemory.jobs import dream
+
+    folder = opened(place.project, place.settings)
+    if folder.closed:
+        raise CommandError(folder.closed)
+    if folder.proposes and not yes:
+        plan = _plan(place)
+        if not plan.data["diff"]:
+            return plan
+        answer = place.ask(f"{plan.plain}\n\nDo this now? One undo takes all of it back. [y/N] ")
+        if answer is None or answer.strip().lower() not in ("y", "yes"):
+            why = "the folder is shared" if folder.shared else "the mode is confirm"
+            return Page(
+                f"Nothing was changed: tidying waits for a yes here, since {why}. "
+                f"`{place.prefix}dream --dry-run` shows what it would do, "
+                f"`{place.prefix}dream --now --yes` does it.",
+                {**plan.data, "status": "refused"},
+            )
+    if place.live is not None:
+        found = place.live.ask("dream", ASK_SECONDS, confirmed=folder.proposes)
+        told: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
+    else:
+        context = dream.Context(place.project, place.settings, confirmed=folder.proposes)
+        told = dream.dream(context).as_dict()
+    return _ended(place, told)
+
+
+def _ended(place: Place, told: Mapping[str, Any]) -> Page:
+    status = told.get("status")
+    if status == "locked":
+        return Page(str(told.get("error")), dict(told), exit=LOCKED)
+    if status == "killed":
+        return Page("The dream was ended. The memories are as they were.", dict(told))
+    if status != "done":
+        why = one(told.get("error") or status or "the worker gave no answer")
+        return Page(
+            f"The memories were not tidied, and are as they were. {why}", dict(told), exit=2
+        )
+    lines = _summary(told.get("counts") or {})
+    run = str(told.get("run") or "")
+    if (told.get("counts") or {}).get("asked"):
+        lines += ["", f"`{place.prefix}proposals` shows the questions."]
+    if not run:
+        return Page("\n".join(lines), dict(told))
+    lines += [
+        "",
+        f"`{place.prefix}diff {run[:SHORT]}` shows every change, `{place.prefix}undo "
+        f"{run[:SHORT]}` takes all of it back.",
+    ]
+    markdown = "\n".join(lines)
+    # What a terminal shows is saved nowhere.
+    diff = "" if place.live is not None else History(place.project.history).diff(run)
+    return Page(markdown, dict(told), text=f"{markdown}\n\n{diff}".rstrip().replace("**", ""))
+
+
+def _summary(counts: Mapping[str, Any]) -> list[str]:
+    """Return what was done, in counts."""
+    number = counts.get("memories", 0)
+    lines = [f"{counted(number, 'memory', 'memories')} looked through."]
+    found = [f"- **{counts[key]:,}** {words}" for key, words in _SAID if counts.get(key)]
+    return [*lines, "", *found] if found else [f"{lines[0]} There was nothing to tidy."]
+
+
+def _plan(place: Place) -> Page:
+    from ipymemory.jobs import dream
+
+    found = dream.plan(dream.Context(place.project, place.settings))
+    if found.status != "planned":
+        raise CommandError(found.error)
+    data = {**found.as_dict(), "diff": found.diff}
+    lines = ["Nothing was changed. This is what a dream would do now:", "", *_summary(found.counts)]
+    text = "\n".join(lines)
+    if not found.diff:
+        return Page(text, data)
+    marks = fence(found.diff)
+    return Page(
+        f"{text}\n\n{marks}diff\n{found.diff.rstrip()}\n{marks}",
+        data,
+        text=f"{text}\n\n{found.diff.rstrip()}".replace("**", ""),
+    )
+
+
+def _status(place: Place) -> Page:
+    from ipymemory.jobs import dream
+
+    told = dream.state(place.project)
+    gate = ""
+    if place.live is not None and place.live.worker == "running":
+        gate = str(place.live.ask("dream_gate", 2.0) or "")
+    data = {key: value for key, value in told.items() if key != "owner"} | {"gate": gate}
+    lines = []
+    if not told:
+        lines.append("No dream has tidied the memories of this project yet.")
+    elif told.get("status") == "running":
+        lines.append(
+            f"A dream is running since {_when(told, 'started')}: {one(told.get('phase', ''))}, "
+            f"{one(told.get('step', ''))}, {counted(_number(told, 'files'), 'file')} written. "
+            f"`{place.prefix}dream --kill` ends it."
+        )
+    else:
+        died = told.get("status") == "dead"
+        state = "died with its process" if died else one(told.get("status", ""))
+        lines.append(f"The last dream began at {_when(told, 'started')} and ended: {state}.")
+        if told.get("error"):
+            lines.append(one(told["error"]))
+        if died:
+            lines.append("What it left is put right before the next one.")
+        counts = told.get("counts")
+        if isinstance(counts, Mapping) and counts:
+            lines += ["", *_summary(counts)]
+    if gate:
+        lines += ["", f"Gate: {one(gate)}."]
+    lines += ["", f"`{place.prefix}dream --dry-run` shows what one would do now, `--now` does it."]
+    return Page("\n".join(lines), data)
+
+
+def _kill(place: Place) -> Page:
+    from ipymemory.jobs import dream
+
+    if not dream.kill(place.project):
+        return Page("No dream is running, so there is none to end.", {"killed": False})
+    return Page("The dream ends; the memories stay as they were.", {"killed": True})
+
+
+def _when(told: Mapping[str, Any], key: str) -> str:
+    return f"{one(str(told.get(key, '')))[:19].replace('T', ' ')} UTC"
+
+
+def _number(told: Mapping[str, Any], key: str) -> int:
+    value = told.get(key)
+    return value if isinstance(value, int) else 0
+
+
+DREAM = Command(
+    "dream",
+    "tidy the memories; one undo takes it back",
+    _dream,
+    (
+        Argument("--now", "tidy now, whether it is due or not"),
+        Argument("--dry-run", "show what that would do, and do nothing"),
+        Argument("--status", "show how the last one stands, and when the next is due"),
+        Argument("--kill", "end the one that runs; the memories stay as they were"),
+        Argument("--yes", "do not ask where a write waits for a yes"),
+        JSON,
+    ),
+    details=(
+        "It runs by itself at rest, a day and five other sessions after the last one. Nothing "
+        "that only one memory says is removed, what contradicts is asked, and one undo takes a "
+        "dream back."
+    ),
+)
