@@ -201,6 +201,7 @@ def test_a_document_follows_the_cells_that_run(notebook: Notebook) -> None:
         "follows.ipynb", ("markdown", ""), ("code", LOAD), ("code", ""), ("code", "done = True")
     )
     nb.loaded(1)
+    nb.kernel("get_ipython().run_line_magic('config', 'MagicDocs.enabled = True')")
     nb.run(3)
     nb.edit(0)
     nb.page.keyboard.type(head)
