@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ipymemory import lines, looked_through
+from ipymemory import gates, lines, looked_through
 from ipymemory.beside import as_told, is_newer, newest
-from ipymemory.config import Settings
+from ipymemory.config import Extraction, Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import passages
@@ -35,6 +35,9 @@ from ipymemory.turns import Ask, Entry, Happening, Prose, Turn, utc_now
 log = logging.getLogger(__name__)
 
 JOB = "extraction"
+
+REST_SECONDS = 1.0
+"""Seconds of rest before turns are looked through: as for the notes (behaviour S3)."""
 
 BURST_SECONDS = 0.1
 """Cells that follow each other within so many are one Run All, which counts once (behaviour)."""
@@ -252,6 +255,44 @@ def record(context: Context, found: Extracted, engine: str) -> None:
         lines.append(context.folder.worker_log, {**line, **found.as_dict()})
     except IpymemoryError as error:
         log.warning("the outcome of run %s could not be noted: %s", found.run, error)
+
+
+def gate(
+    settings: Settings, *, fresh: Sequence[Entry], rest_seconds: float, busy: bool, every: int
+) -> gates.Gate:
+    """Return whether a run may start now, and why; `fresh` are the turns not looked through.
+
+    `every` is after how many turns the engine looks, where the setting does not say.
+    """
+    own = settings.extraction
+    if not own.enabled:
+        return gates.Gate(False, "extraction is turned off (Extraction.enabled)")
+    count = eligible(fresh)
+    if not count:
+        return gates.Gate(False, "every turn has been looked through")
+    if busy:
+        return gates.Gate(False, "a cell is running")
+    wait = _wait(own, count, every)
+    if rest_seconds < wait:
+        return gates.Gate(
+            False,
+            f"{turns_of(count)} since the last run, of {own.every_turns or every}, and the kernel "
+            f"has been at rest for less than {wait:g} s",
+        )
+    return gates.Gate(True, f"{turns_of(count)} since the last run and the kernel is at rest")
+
+
+def wait_seconds(settings: Settings, fresh: Sequence[Entry], every: int) -> float | None:
+    """Return the seconds of rest after which the gate opens, None where it will not by itself."""
+    own = settings.extraction
+    count = eligible(fresh)
+    if not own.enabled or not count:
+        return None
+    return _wait(own, count, every)
+
+
+def _wait(own: Extraction, count: int, every: int) -> float:
+    return REST_SECONDS if count >= (own.every_turns or every) else float(own.rest_seconds)
 
 
 def eligible(entries: Sequence[Entry]) -> int:

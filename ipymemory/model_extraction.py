@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ipymemory import looked_through, sessions
+from ipymemory import learning, looked_through, sessions
 from ipymemory.asks import fence_of
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
@@ -64,8 +64,9 @@ class ModelExtraction:
         fresh = self._fresh()
         rest = self._extracting.rest_seconds
         busy = self._transcript.busy
-        gate = job.gate(settings, fresh=fresh, rest_seconds=rest, busy=busy)
-        if not gate.open and self._again and fresh and not busy and rest >= job.REST_SECONDS:
+        every = job.EVERY_TURNS
+        gate = learning.gate(settings, fresh=fresh, rest_seconds=rest, busy=busy, every=every)
+        if not gate.open and self._again and fresh and not busy and rest >= learning.REST_SECONDS:
             gate = Gate(True, "turns came while the last look was in flight")
         if not gate.open:
             return gate
@@ -76,13 +77,13 @@ class ModelExtraction:
 
     def due(self, settings: Settings) -> float | None:
         """Return the seconds until the gate opens by itself, None where something must happen."""
-        if self._transcript.busy or self._closed(settings) or not self._budget(settings):
+        if self._transcript.busy or self._closed(settings):
             return None
         fresh = self._fresh()
-        wait = job.wait_seconds(settings, fresh)
-        if wait is None:
+        wait = learning.wait_seconds(settings, fresh, job.EVERY_TURNS)
+        if wait is None or not self._model.ledger.gate(settings).open:
             return None
-        wait = min(wait, job.REST_SECONDS) if self._again else wait
+        wait = min(wait, learning.REST_SECONDS) if self._again else wait
         return max(0.0, wait - self._extracting.rest_seconds, self.ran.wait)
 
     async def look(self, settings: Settings) -> Extracted:
@@ -146,9 +147,6 @@ class ModelExtraction:
         if chosen.name == job.ENGINE:
             return ""
         return chosen.reason or "the built-in engine looks for memories"
-
-    def _budget(self, settings: Settings) -> bool:
-        return self._model.ledger.gate(settings).open
 
     def _fresh(self) -> list[Entry]:
         """Return the turns and questions that no model was shown."""

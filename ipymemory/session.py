@@ -123,7 +123,7 @@ class MemorySession:
         """Whether a run is in flight or waits for one."""
         learning = self.extracting.running or self.model_extraction.running
         writing = self._lock.locked() or self._next is not None or self.documenting.running
-        return writing or learning
+        return writing or learning or self.dreaming.running
 
     def gate(self) -> Gate:
         """Return whether an update of the notes may start now, and why."""

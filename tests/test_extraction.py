@@ -351,7 +351,7 @@ def test_it_runs_at_rest_after_each_turn_or_after_as_many_as_wanted(work: Work) 
     assert own.gate(work.settings).reason == "a cell is running"
     work.recorded.end(id)
     session.observe()
-    assert own.due(work.settings) == extraction.REST_SECONDS
+    assert own.due(work.settings) == learning.REST_SECONDS
     eight = Settings.read({"Extraction": {"every_turns": 8}})[0]
     assert own.due(eight) == 120.0
     assert "of 8" in own.gate(eight).reason

@@ -12,13 +12,12 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from ipymemory import gates, looked_through, sessions
-from ipymemory.config import Extraction, Settings
+from ipymemory import looked_through, sessions
 from ipymemory.errors import HistoryError, IpymemoryError, MemoryRefused
 from ipymemory.extractive import cells, passages
 from ipymemory.extractive.remembering import MemoriesMaterial, drafts
 from ipymemory.history import History, Run
-from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, eligible, record, turns_of
+from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, record, turns_of
 from ipymemory.looked_through import LookedThrough
 from ipymemory.memory_files import PERSONS, Draft
 from ipymemory.memory_files.values import normal, one_line
@@ -28,46 +27,11 @@ log = logging.getLogger(__name__)
 
 ENGINE = "extractive"
 
-REST_SECONDS = 1.0
-"""Seconds of rest before turns are looked through: as for the notes (behaviour S3)."""
+EVERY_TURNS = 1
+"""Turns after which it looks, where the setting does not say (behaviour E4)."""
 
 MOST_CODE = 500
 """Cells, the newest, whose code is compared with what is said of it."""
-
-
-def gate(
-    settings: Settings, *, fresh: Sequence[Entry], rest_seconds: float, busy: bool
-) -> gates.Gate:
-    """Return whether a run may start now, and why; `fresh` are the turns not looked through."""
-    own = settings.extraction
-    if not own.enabled:
-        return gates.Gate(False, "extraction is turned off (Extraction.enabled)")
-    count = eligible(fresh)
-    if not count:
-        return gates.Gate(False, "every turn has been looked through")
-    if busy:
-        return gates.Gate(False, "a cell is running")
-    wait = _wait(own, count)
-    if rest_seconds < wait:
-        return gates.Gate(
-            False,
-            f"{turns_of(count)} since the last run, of {own.every_turns or 1}, and the kernel has "
-            f"been at rest for less than {wait:g} s",
-        )
-    return gates.Gate(True, f"{turns_of(count)} since the last run and the kernel is at rest")
-
-
-def wait_seconds(settings: Settings, fresh: Sequence[Entry]) -> float | None:
-    """Return the seconds of rest after which the gate opens, None where it will not by itself."""
-    own = settings.extraction
-    count = eligible(fresh)
-    if not own.enabled or not count:
-        return None
-    return _wait(own, count)
-
-
-def _wait(own: Extraction, count: int) -> float:
-    return REST_SECONDS if count >= (own.every_turns or 1) else float(own.rest_seconds)
 
 
 def extract(context: Context, entries: Sequence[Entry], size: int = 0) -> Extracted:

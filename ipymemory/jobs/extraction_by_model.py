@@ -17,15 +17,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ipymemory import gates, looked_through, prompts
+from ipymemory import looked_through, prompts
 from ipymemory.agent import Outcome, run_agent
-from ipymemory.config import Extraction, Settings
 from ipymemory.context import Conversation
 from ipymemory.extractive.doubts import passing
 from ipymemory.extractive.passages import Passage
 from ipymemory.extractive.remembering import MemoriesMaterial
 from ipymemory.history import History
-from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, eligible, record, turns_of
+from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, record
 from ipymemory.learning_tools import Choosing
 from ipymemory.looked_through import Shown
 from ipymemory.memory_files.values import fingerprint, normal
@@ -38,9 +37,6 @@ from ipymemory.turns import Entry, new_id
 log = logging.getLogger(__name__)
 
 ENGINE = "anthropic"
-
-REST_SECONDS = 1.0
-"""Seconds of rest before a run: as for the built-in engine."""
 
 EVERY_TURNS = 8
 """Turns after which a model looks, where the setting does not say (behaviour E4)."""
@@ -68,41 +64,6 @@ class ByModel:
     reading: Mapping[str, Tool]
     """Those that only look, and the fence around them."""
     fence: Policy
-
-
-def gate(
-    settings: Settings, *, fresh: Sequence[Entry], rest_seconds: float, busy: bool
-) -> gates.Gate:
-    """Return whether a run may start now, and why; `fresh` are the turns no model was shown."""
-    own = settings.extraction
-    if not own.enabled:
-        return gates.Gate(False, "extraction is turned off (Extraction.enabled)")
-    count = eligible(fresh)
-    if not count:
-        return gates.Gate(False, "every turn has been looked through")
-    if busy:
-        return gates.Gate(False, "a cell is running")
-    wait = _wait(own, count)
-    if rest_seconds < wait:
-        return gates.Gate(
-            False,
-            f"{turns_of(count)} since the last run, of {own.every_turns or EVERY_TURNS}, and the "
-            f"kernel has been at rest for less than {wait:g} s",
-        )
-    return gates.Gate(True, f"{turns_of(count)} since the last run and the kernel is at rest")
-
-
-def wait_seconds(settings: Settings, fresh: Sequence[Entry]) -> float | None:
-    """Return the seconds of rest after which the gate opens, None where it will not by itself."""
-    count = eligible(fresh)
-    if not settings.extraction.enabled or not count:
-        return None
-    return _wait(settings.extraction, count)
-
-
-def _wait(own: Extraction, count: int) -> float:
-    enough = count >= (own.every_turns or EVERY_TURNS)
-    return REST_SECONDS if enough else float(own.rest_seconds)
 
 
 class Look:
