@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from ipymemory.secret_calls import crumbs, keyed, pgpass
 from ipymemory.secret_commands import PIPED, WITH_FLAG, WITHOUT_FLAG
 from ipymemory.secret_literals import Folded, Literals
-from ipymemory.secret_names import harmless, odd, scrambled
+from ipymemory.secret_names import STEMS, harmless, odd, scrambled
 from ipymemory.secret_places import string_at
 from ipymemory.secret_queries import IDENTIFIED, IDENTIFIED_BARE, OF_USERS
 from ipymemory.secret_siblings import manifest
@@ -25,14 +25,14 @@ def formed(text: str, folded: Folded) -> Iterator[Mark]:
 
     `folded` is `text` in lower case.
     """
-    yield from _asked(text, folded, _FORMS, _FORM_WORDS)
+    yield from _asked(text, folded, _FORMS, FIRST)
     if _FLAG.search(folded.raw):
         yield from _asked(text, folded, _COMMANDS, _COMMAND_WORDS)
 
 
 def _asked(text: str, folded: Folded, forms: dict[bytes, _Form], words: Literals) -> Iterator[Mark]:
     """Ask each of `forms` wherever its word stands."""
-    for word in (literal.word for literal in folded.holding(words)):
+    for word in (x.word for x in folded.holding(words) if x.word in forms):
         lower, find = folded.text, forms[word]
         at = lower.find(word)
         while at >= 0:
@@ -325,8 +325,10 @@ _FORMS: dict[bytes, _Form] = {
     b"gh auth": _piped,
     **{word.encode(): pattern for word, pattern in WITHOUT_FLAG.items()},
 }
-_FORM_WORDS = Literals(tuple(word.decode() for word in _FORMS))
-_FLAG = re.compile(rb"-[puaskwnbcPUASKN](?<=\W..)|-(?:String|from)")
+FIRST = Literals((*STEMS, *(word.decode() for word in _FORMS)))
+"""What is looked for in every text: what a name holds and what a form does, all at once."""
+
+_FLAG = re.compile(rb"-(?:[puaskwnbcPUASKN](?<=\W..)|String|from)")
 _COMMANDS: dict[bytes, _Form] = {
     b"curl": _USER,
     b"mysql": _MYSQL,

@@ -11,13 +11,12 @@ letter only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
 
-_KEPT = frozenset(b"bcdfghjklmnopqrstuvwxyz=:/")
+_KEPT = frozenset(b"bcdfghjklmnopqrstuvwxyz=:/*")
 _LOWER = bytes(ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256))
 _DROPPED = bytes(byte for byte in range(256) if _LOWER[byte] not in _KEPT)
-_RARE = "kpchgf:lbzwqjxvymudrnsto="
+_RARE = "kphgf*:bclzwqjxvymudrnsto="
 """Letters by which literals are gathered, the first that a literal has; few, so few searches."""
 
 
@@ -68,15 +67,21 @@ class Folded:
         self.raw = text.encode("latin-1", "replace")
         """The text as it is, one byte a character; what has no byte in Latin-1 is ``?``."""
         self._bones = self.raw.translate(_LOWER, _DROPPED)
+        self._asked: Literals | None = None
+        self._answer: tuple[Literal, ...] = ()
 
     @cached_property
     def text(self) -> bytes:
         """The text in lower case."""
         return self.raw.translate(_LOWER)
 
-    def holding(self, literals: Literals) -> Iterator[Literal]:
-        """Yield those of `literals` that may stand in the text: their bones do."""
-        bones = self._bones
-        for pattern, held in literals.gathered:
-            if pattern.search(bones):
-                yield from (each for each in held if each.bones in bones)
+    def holding(self, literals: Literals) -> tuple[Literal, ...]:
+        """Return those of `literals` that may stand in the text: their bones do."""
+        if literals is not self._asked:
+            bones = self._bones
+            found: list[Literal] = []
+            for pattern, held in literals.gathered:
+                if pattern.search(bones):
+                    found += (each for each in held if each.bones in bones)
+            self._asked, self._answer = literals, tuple(found)
+        return self._answer

@@ -91,6 +91,8 @@ def tagged(place: Place, name: Name) -> Iterator[Span]:
     else:
         stop = text.find("<", at, at + WINDOW)
     line = text.find("\n", at, at + WINDOW)
+    if stop < 0 and begin is not None:
+        return  # `<user>:<password>@host` is no element
     if stop < 0 or (0 <= line < stop and begin is None):
         stop = line if line >= 0 else min(len(text), at + WINDOW)
     while at < stop and text[at].isspace():

@@ -27,7 +27,8 @@ from ipymemory.secret_beside import (
     unpacking,
 )
 from ipymemory.secret_columns import Columns
-from ipymemory.secret_literals import Folded, Literals
+from ipymemory.secret_forms import FIRST
+from ipymemory.secret_literals import Folded
 from ipymemory.secret_names import SNAKE, STEMS, Name, harmless, judge, odd, secret
 from ipymemory.secret_places import (
     BETWEEN,
@@ -43,7 +44,7 @@ from ipymemory.secret_queries import inserted
 from ipymemory.secret_siblings import sibling, starred, tagged
 from ipymemory.secret_tokens import Mark
 
-_STEMS = Literals(STEMS)
+_STEMS = frozenset(stem.encode("ascii") for stem in STEMS)
 _FOLLOWS = frozenset("[ \t\"'`\\]:=>|│┃()!+,\n\r<;&┆║*")
 """What may come directly after a name that a value follows."""
 
@@ -74,7 +75,9 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
     without quotes is an expression.
     """
     ends: dict[int, int] = {}
-    for literal in folded.holding(_STEMS):
+    for literal in folded.holding(FIRST):
+        if literal.word not in _STEMS:
+            continue
         lower, stem = folded.text, literal.word
         at = lower.find(stem)
         while at >= 0:
