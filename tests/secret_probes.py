@@ -1,8 +1,8 @@
 """Probes of masking: forms in which secrets stand in notebooks, and what only looks like them.
 
-`{w}` stands for a password, `{k}` for a key, `{b}` for base64 of one, `{j}` for a JWT; each form is
-tried with several values. A form that begins with ``source:`` is a cell, with ``text:`` an output;
-the others are tried as both. Forms are parted by lines of ``--``.
+`{w}` stands for a password, `{k}` for a key, `{l}` for a long one, `{b}` for base64 of a password,
+`{j}` for a JWT; each form is tried with several values. A form that begins with ``source:`` is a
+cell, with ``text:`` an output; the others are tried as both. Forms are parted by lines of ``--``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ VALUES: dict[str, tuple[str, ...]] = {
         base64.b64encode(each.encode()).decode()
         for each in ("swordfish", "hunter2!x", "bob:Geheim7")
     ),
+    "l": (_made(40, _ALNUM), _made(36, _ALNUM)),
     "j": (f"ey{'J'}hbGciOiJIUzI1NiJ9.ey{'J'}zdWIiOiIxMjM0NTY3ODkwIn0.{_made(43, _ALNUM)}",),
 }
 
@@ -165,6 +166,8 @@ source:@click.option("--token", "-t", envvar="T", default="{k}", show_default=Tr
 source:password: str = typer.Option("{w}", help="x")
 --
 source:flags.DEFINE_string("password", "{w}", "the password")
+--
+source:token: str = Field(default="{l}", description="x")
 --
 source:password = st.text_input("Password", value="{w}", type="password")
 --
@@ -365,6 +368,8 @@ source:!printf '%s' '{w}' | docker login -u bob --password-stdin
 source:!docker run -e MYSQL_ROOT_PASSWORD={w} mysql
 --
 source:!docker run --env=POSTGRES_PASSWORD={w} postgres
+--
+source:!git remote add origin https://{l}@github.com/a/b
 --
 source:!git remote set-url origin https://bob:{k}@github.com/a/b
 --
@@ -573,6 +578,14 @@ text:<RequestsCookieJar[<Cookie session={k} for .example.org/>]>
 --
 requests.get(u, cookies={'session': '{k}'})
 --
+requests.get(u, cookies=dict(session='{l}'))
+--
+s.cookies.set("session", "{l}")
+--
+s.cookies["session"] = "{l}"
+--
+driver.add_cookie({"name": "session", "value": "{l}"})
+--
 text:jwt is {j}
 --
 {"id": "{j}"}
@@ -628,11 +641,15 @@ text:<User bob password={w}>
 --
 text:namespace(user='bob', password='{w}')
 --
+text:Namespace(token='{l}', n=1)
+--
 text:2024-01-02 10:00:00 INFO password={w} user=bob
 --
 text:2024-01-02 INFO user=bob password="{w}"
 --
 text:level=info msg="login" user=bob password={w} ms=3
+--
+text:INFO:root:logging in with token {l}
 --
 text:INFO [main] apiKey={k}, n=2
 --
@@ -665,6 +682,12 @@ text:Password for bob: {w}
 text:Your new password: {w}
 --
 text:Generated API key: {k}
+--
+text:Token: {l}
+--
+text:token={l}
+--
+text:Using token {l}
 --
 text:user/password: bob/{w}
 --
@@ -903,6 +926,10 @@ text:contraseña = "{w}"
 --
 text:Contraseña: {w}
 --
+text:clave: {l}
+--
+text:clave = "{l}"
+--
 text:mot de passe : {w}
 --
 text:MOT_DE_PASSE={w}
@@ -910,6 +937,8 @@ text:MOT_DE_PASSE={w}
 text:Passwort: {w}
 --
 text:Kennwort = {w}
+--
+text:geheimnis = "{l}"
 --
 text:palavra_passe = "{w}"
 --
