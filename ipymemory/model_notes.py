@@ -35,6 +35,7 @@ class ModelNotes:
             chosen = self._model.chosen(settings)
             if chosen.name == "anthropic":
                 self._conversation = self._model.followed(transcript, settings)
+                self._model.prepare()
             else:
                 self._closed = chosen.reason
         except IpymemoryError as error:

@@ -66,6 +66,10 @@ class SessionModel:
         """Return the engine that may work now, and why it is not the one that was asked for."""
         return engines.choose(self._project, settings, self._environment)
 
+    def prepare(self) -> None:
+        """Get the SDK ready, so that the first question does not wait for it; returns at once."""
+        self._model.prepare()
+
     def conversation(self, transcript: Transcript, settings: Settings) -> Conversation:
         """Return the conversation as it is to be sent: all on record, and what memories there are.
 

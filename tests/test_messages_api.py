@@ -15,7 +15,7 @@ from model_server import Fault, ModelServer, thinking, tool
 
 from ipymemory.config import Settings
 from ipymemory.errors import EngineError
-from ipymemory.messages_api import destination, is_anthropic, is_this_machine
+from ipymemory.messages_api import destination, is_anthropic, is_this_machine, sdk
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Reply, Request, ToolSpec, Usage
 from ipymemory.turns import Message, ToolCall, ToolResult
@@ -460,3 +460,29 @@ def test_hosts_are_told_apart() -> None:
     assert is_this_machine("[::1]:80") and is_this_machine("[::1]")
     assert not is_this_machine("[") and not is_this_machine("")
     assert not is_this_machine("localhost.evil.org:80")
+
+
+# Before the first question
+
+
+def test_the_sdk_is_ready_before_the_first_question_and_reads_no_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("socket.socket", None)
+    thread = sdk.prepare()
+    thread.join(30)
+    assert not thread.is_alive() and sdk.prepare() is thread
+    assert sdk.read_made_up(sdk.loaded()) == 9
+
+
+def test_an_sdk_that_cannot_be_warmed_up_is_merely_slower(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(anthropic: object) -> int:
+        raise RuntimeError("another SDK")
+
+    monkeypatch.setattr(sdk, "read_made_up", fails)
+    monkeypatch.setattr(sdk, "_begun", None)
+    with caplog.at_level("INFO"):
+        sdk.prepare().join(30)
+    assert "could not be warmed up" in caplog.text

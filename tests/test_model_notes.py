@@ -253,6 +253,25 @@ def test_a_look_at_the_conversation_reads_no_memories(
     assert "of 1,000 tokens" in session.model_gate().reason and not asked
 
 
+@pytest.mark.spec("L9")
+def test_the_sdk_is_made_ready_only_where_a_model_may_work(
+    opened: Open, recorded: Recorded, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("ipymemory.messages_api.sdk.prepare", lambda: asked.append(1))
+    session = opened()
+    recorded.cell("x = 1")
+    session.observe()
+    session.model_gate()
+    assert asked
+    asked.clear()
+    consent.choose(recorded.project, "extractive", "")
+    recorded.cell("x = 2")
+    session.observe()
+    session.model_gate()
+    assert not asked
+
+
 def test_notes_written_without_a_worker_leave_no_connection_open(
     recorded: Recorded, server: ModelServer
 ) -> None:

@@ -8,7 +8,6 @@ then on.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ipymemory.errors import EngineError
-from ipymemory.messages_api import address, failures, wire
+from ipymemory.messages_api import address, failures, sdk, wire
 from ipymemory.messages_api.stream import Gathered, told
 from ipymemory.models import Reply, Request, Usage
 
@@ -92,6 +91,10 @@ class AnthropicModel:
                 await asyncio.sleep(wait)
         raise EngineError("The engine was allowed no try at all; see Engine.tries.")
 
+    def prepare(self) -> None:
+        """Get ready what the first call would wait for, in a thread; returns at once."""
+        sdk.prepare()
+
     async def close(self) -> None:
         """Close the connections."""
         client, self._client = self._client, None
@@ -139,7 +142,7 @@ class AnthropicModel:
             if self._client is None or made_of != self._made_of:
                 await self.close()
                 # It takes a second or two; whoever waits for something else must not wait for it.
-                anthropic = await asyncio.to_thread(importlib.import_module, "anthropic")
+                anthropic = await asyncio.to_thread(sdk.loaded)
                 self._client = self._new_client(anthropic, *made_of[:2])
                 self._made_of, self._plain = made_of, False
             return self._client
