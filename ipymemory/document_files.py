@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory import document_records
-from ipymemory.document_records import Cell, Record
-from ipymemory.documents import Document, find, fingerprint
+from ipymemory.document_records import Cell, Record, hash_of
+from ipymemory.documents import Document, find
 from ipymemory.errors import FormatError, IpymemoryError, NotebookError, PlaceError
 from ipymemory.held import Held, resolved
 from ipymemory.private import is_ours, is_private
@@ -151,7 +151,7 @@ def code_cells(content: Mapping[str, Any]) -> list[tuple[int, Cell]]:
         source = source_of(cell)
         if not source.strip() or is_private(source) or is_ours(source):
             continue
-        hash = fingerprint(source)
+        hash = hash_of(source)
         if hash:
             found.append((index, Cell(_id(cell), hash, f"[code {len(found) + 1}]")))
     return found

@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ipymemory.documents import fingerprint
 from ipymemory.errors import FormatError
 from ipymemory.markdown import outside_fences
+from ipymemory.redaction import mask_source
 
 VERSION = 1
 """The version of a record."""
@@ -57,6 +59,10 @@ class Record:
     file: str
     rests_on: tuple[tuple[str, str], ...]
 
+    def agrees(self, other: Record | None) -> bool:
+        """Return whether `other` names the same cells, as they are, in a file of that name."""
+        return other is not None and (self.file, self.rests_on) == (other.file, other.rests_on)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values, its keys in the order in which Jupyter writes them."""
         return {
@@ -65,6 +71,15 @@ class Record:
             "updated": self.updated,
             "version": VERSION,
         }
+
+
+def hash_of(source: str) -> str:
+    """Return the hash by which a record knows a cell; nothing for one that does nothing.
+
+    Of the source with its secrets masked: so the transcript, which holds no other, gives the same
+    hash as the notebook, and a guess at a password cannot be tried against it.
+    """
+    return fingerprint(mask_source(source))
 
 
 def made(updated: str, file: str, cells: Sequence[Cell]) -> Record:

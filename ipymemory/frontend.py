@@ -79,10 +79,18 @@ class Frontend:
         """Tell the page what a worker's event means for it."""
         _quietly(lambda: self._pass_on(event))
 
-    def update(self, cell: str, base: str, source: str, job: str) -> str:
+    def update(
+        self,
+        cell: str,
+        base: str,
+        source: str,
+        job: str,
+        record: Mapping[str, Any] | None = None,
+    ) -> str:
         """Have the page put `source`, made from `base`, into a living document.
 
-        `base` is the cell's text as it is on record. Return why that cannot be, as a sentence, or
+        `base` is the cell's text as it is on record; the `record` of the cells that `source` rests
+        on goes into the cell's metadata. Return why that cannot be, as a sentence, or
         nothing. Whether it was applied, the page answers later: an event ``document``.
         """
         found = self._session.page.find(cell)
@@ -96,9 +104,11 @@ class Frontend:
                 "Part of this cell is masked or left out on record, and an update would lose it. "
                 "It stays a proposal."
             )
-        message = {"cell": cell, "base": base, "source": source, "job": job}
+        message: dict[str, Any] = {"cell": cell, "base": base, "source": source, "job": job}
         if base == found.source:
             message["hash"] = found.stamp
+        if record is not None:
+            message["record"] = dict(record)
         return "" if self.push("doc.update", **message) else "The page cannot be reached just now."
 
     def push(self, kind: str, **fields: Any) -> bool:
@@ -122,7 +132,12 @@ class Frontend:
         cell, base, source = (details.get(name) for name in ("cell_id", "base", "source"))
         if not (isinstance(cell, str) and isinstance(base, str) and isinstance(source, str)):
             return
-        if why := self.update(cell, base, source, job):
+        record = details.get("record")
+        record = record if isinstance(record, Mapping) else None
+        if base == source:
+            # Only the record is new, and where no page shows the cell nobody misses it.
+            self.update(cell, base, source, job, record)
+        elif why := self.update(cell, base, source, job, record):
             self._session.happened("document", cell_id=cell, outcome="proposal", reason=why)
 
     # Comms. Messages may come on a thread of the kernel's.

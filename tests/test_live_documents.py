@@ -15,7 +15,7 @@ from kernels import Kernel, eventually
 from recorded import Clock, Recorded
 from test_document_files import notebook, written
 
-from ipymemory import document_proposals
+from ipymemory import document_files, document_proposals, document_records, redaction
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
@@ -305,3 +305,67 @@ def test_in_a_kernel_it_comes_by_itself(new_kernel: Any, tmp_path: Path) -> None
 
     eventually(waits, "an update waits")
     assert 'An update of "Tides" waits' in kernel.run("%memory docs").markdown
+
+
+@pytest.mark.spec("M9")
+def test_the_page_is_told_what_the_text_rests_on_as_a_check_of_the_file_sees_it(
+    book: Book, clock: Clock
+) -> None:
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    for at, source in enumerate(CODE):
+        book.ran(source, f"c{at + 1}")
+    asyncio.run(session(book, clock, bus).update_documents())
+    record = document_records.read(told[-1].details["record"])
+    (living,) = document_files.of_file(book.path)
+    assert not document_records.reasons(record, "book.ipynb", living.cells)
+    book.ran("tidy = raw.dropna(how='all')", "c3")
+    asyncio.run(session(book, clock, bus).update_documents())
+    record = document_records.read(told[-1].details["record"])
+    assert document_records.reasons(record, "book.ipynb", living.cells) == ("[code 3] has changed",)
+
+
+@pytest.mark.spec("M9", "L7")
+def test_a_cell_with_a_secret_makes_no_document_stale(home: Path, tmp_path: Path) -> None:
+    book = Book(home, tmp_path / "work")
+    code = ["db_password = 'Tr0ub4dor&3x'", "tidy = raw.dropna()"]
+    book.path = written(book.path, notebook(DOC, code))
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    for at, source in enumerate(code):
+        book.ran(redaction.mask_source(source), f"c{at + 1}")
+    asyncio.run(session(book, Clock(), bus).update_documents())
+    record = document_records.read(told[-1].details["record"])
+    (living,) = document_files.of_file(book.path)
+    assert not document_records.reasons(record, "book.ipynb", living.cells)
+
+
+@pytest.mark.spec("M9")
+def test_a_text_that_stays_true_still_gets_the_cells_that_it_rests_on(
+    book: Book, clock: Clock
+) -> None:
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    one = session(book, clock, bus)
+    book.ran("tidy = raw.dropna()", "c3")
+    asyncio.run(one.update_documents())
+    new = told[-1].details["source"]
+    book.prose(new)
+    told.clear()
+    book.ran("tidy = raw.dropna()  # rows without a level", "c3")
+    asyncio.run(one.update_documents())
+    (event,) = [each for each in told if each.kind == "document"]
+    assert event.details["base"] == event.details["source"] == new
+    assert document_records.read(event.details["record"])
+    # Saved with its record there is nothing more to tell.
+    record = event.details["record"]
+    written(book.path, notebook(new, CODE))
+    value = json.loads(book.path.read_text("utf-8"))
+    value["cells"][0]["metadata"] = {"ipymemory": {"doc": record}}
+    book.path.write_text(json.dumps(value), "utf-8")
+    told.clear()
+    asyncio.run(one.update_documents())
+    assert not [each for each in told if each.kind == "document"]

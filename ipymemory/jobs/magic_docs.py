@@ -14,11 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import document_proposals, gates, prompts
+from ipymemory import document_proposals, document_records, gates, prompts
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.config import Settings
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, bytes_of, of_file
 from ipymemory.document_proposals import Proposal
+from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
 from ipymemory.document_updates import JOB, source, text_of
 from ipymemory.documents import Document, find, fingerprint
 from ipymemory.errors import FormatError, IpymemoryError
@@ -157,6 +158,7 @@ class _Look:
         self.found: list[Proposal] = []
         self.before = {each.cell: each for each in document_proposals.read(context.folder)}
         data = _saved(context.notebook)
+        self.recorded = _records(context.notebook, data)
         self.documents: list[_Open] = []
         texts = _documents(context, entries, data)
         self.count = len(texts)
@@ -168,9 +170,10 @@ class _Look:
                 self.refused.append(f'"{head.title[:MOST_TITLE]}": {why}')
                 continue
             self.documents.append(_Open(cell, text, head))
-        turns = _turns(context.notebook, data, entries) if self.documents else ()
+        turns, cells = _turns(context.notebook, data, entries) if self.documents else ((), ())
         name = context.notebook.name if context.notebook is not None else "this session"
         self.chapters = [Chapter(name, turns)]
+        self.record = document_records.made(utc_now(), name, cells[:MOST_CELLS])
 
     def propose(self, document: _Open, text: str) -> None:
         """Take up the new `text` of a document; the same as it has is none."""
@@ -186,8 +189,19 @@ class _Look:
     def keep(self) -> Looked:
         """Put on disk what waits, and tell the page what is new; raises `PlaceError`."""
         document_proposals.write(self.context.folder, self.found)
-        _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e])
+        _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e], self.record)
+        self._tell_records()
         return Looked(self.count, tuple(self.found), tuple(self.refused))
+
+    def _tell_records(self) -> None:
+        """Let documents whose text is true still name the cells that it rests on now (M9)."""
+        waiting = {each.cell for each in self.found}
+        still = [
+            Proposal(each.cell, each.head.title, each.text, each.text, "")
+            for each in self.documents
+            if each.cell not in waiting and not self.record.agrees(self.recorded.get(each.cell))
+        ]
+        _tell(self.context, still, self.record)
 
 
 async def _written(
@@ -261,11 +275,22 @@ def document_guard(head: Document) -> Guard:
     return check
 
 
-def _tell(context: Context, proposals: Sequence[Proposal]) -> None:
+def _tell(context: Context, proposals: Sequence[Proposal], record: Record) -> None:
     for each in proposals if context.apply else ():
         if each.cell:
             details = {"cell_id": each.cell, "base": each.base, "source": each.source}
-            context.bus.emit(Event("document", JOB, new_id(), details))
+            context.bus.emit(
+                Event("document", JOB, new_id(), {**details, "record": record.as_dict()})
+            )
+
+
+def _records(notebook: Path | None, data: bytes) -> dict[str, Record | None]:
+    """Return the record of each document in the notebook as it was saved, by its cell."""
+    try:
+        found = of_file(notebook, data, named=False) if notebook is not None and data else []
+    except IpymemoryError:
+        return {}
+    return {each.cell: each.record for each in found}
 
 
 def _refusal(settings: Settings, text: str, title: int) -> str:
@@ -311,8 +336,13 @@ def _documents(context: Context, entries: Sequence[Entry], data: bytes) -> dict[
     return found
 
 
-def _turns(notebook: Path | None, data: bytes, entries: Sequence[Entry]) -> tuple[Turn, ...]:
-    """Return the cells in the order of the notebook, as they ran here where they did."""
+def _turns(
+    notebook: Path | None, data: bytes, entries: Sequence[Entry]
+) -> tuple[tuple[Turn, ...], tuple[Cell, ...]]:
+    """Return the cells in the order of the notebook, as they ran here where they did.
+
+    Beside each turn stands the cell as a record names it.
+    """
     ran: dict[str, Turn] = {}
     for each in entries:
         if isinstance(each, Turn) and each.status != "running" and fingerprint(each.source):
@@ -320,21 +350,26 @@ def _turns(notebook: Path | None, data: bytes, entries: Sequence[Entry]) -> tupl
             ran.pop(key, None)
             ran[key] = each
     saved: tuple[Turn, ...] = ()
+    hashes: dict[str, str] = {}
     if data and notebook is not None:
         try:
-            saved = source(notebook, data).turns
+            found = source(notebook, data)
         except IpymemoryError:
-            saved = ()
-    order: list[Turn] = []
+            pass
+        else:
+            saved = found.turns
+            # Of the whole cell, where the turn has the middle of a long one left out.
+            hashes = {each.label: each.hash for each in found.cells}
+    order: list[tuple[Turn, str]] = []
     for each in saved:
         live = ran.pop(each.cell_id or "", None) or ran.pop(fingerprint(each.source), None)
-        order.append(each if live is None else live)
+        order.append((each, hashes.get(f"[{each.id}]", "")) if live is None else (live, ""))
     # Cells that the file does not have: new ones, unless it was saved after they ran.
     since = _modified(notebook) if saved else None
-    order += [each for each in ran.values() if since is None or _time(each) >= since]
-    return tuple(
-        replace(each, id=f"code {at}", cell_id=each.cell_id) for at, each in enumerate(order, 1)
-    )
+    order += [(each, "") for each in ran.values() if since is None or _time(each) >= since]
+    cells = tuple(Cell(each.cell_id or "", hash or hash_of(each.source)) for each, hash in order)
+    turns = (replace(each, id=f"code {at}") for at, (each, _) in enumerate(order, 1))
+    return tuple(turns), cells
 
 
 def _modified(notebook: Path | None) -> float | None:

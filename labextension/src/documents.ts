@@ -7,12 +7,14 @@
  * is kept as a proposal.
  */
 
+import { ICellModel } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
+import { JSONExt, JSONObject, JSONValue } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Marks } from './marks';
 import { edits, merge, title } from './merge';
-import { IUpdate } from './protocol';
+import { IRecord, IUpdate } from './protocol';
 import { Send, editing, find, markdown } from './texts';
 
 /** Milliseconds between leaving a cell and the update, so that its own change comes first. */
@@ -158,6 +160,8 @@ export class Documents implements IDisposable {
         for (const each of changes) {
           shared.updateSource(each.start, each.end, each.text);
         }
+        // With the text, so that a step back takes both: then the document is stale, and says so.
+        record(found.model, update.record);
       });
       undoManager?.stopCapturing();
       const widget = this._panel.content.widgets[found.index];
@@ -165,6 +169,8 @@ export class Documents implements IDisposable {
         // Else it is rendered again after a second.
         widget.update();
       }
+    } else {
+      shared.transact(() => record(found.model, update.record), false);
     }
     void this._send('applied', { cell, job: update.job });
     this._show();
@@ -199,4 +205,21 @@ export class Documents implements IDisposable {
   private _disposed = false;
   private _changed = new Signal<this, void>(this);
   private _asked = new Signal<this, string>(this);
+}
+
+/** Keep in the cell's metadata what its text rests on; the same again is no change. */
+function record(model: ICellModel, record: IRecord | null): void {
+  if (record === null) {
+    return;
+  }
+  const held: JSONValue | undefined = model.getMetadata('ipymemory');
+  const ours = JSONExt.isObject(held ?? null) ? (held as JSONObject) : {};
+  const before = ours.doc as Partial<IRecord> | null | undefined;
+  const same =
+    before?.file === record.file &&
+    before.version === record.version &&
+    JSONExt.deepEqual(before.rests_on ?? [], record.rests_on);
+  if (!same) {
+    model.setMetadata('ipymemory', { ...ours, doc: record });
+  }
 }

@@ -17,12 +17,25 @@ export const RPC = 'ipymemory.rpc';
 export const MOST_CELL = 256 * 1024;
 export const MOST_MESSAGE = 1024 * 1024;
 
+/** Cells that a document's record may name. */
+const MOST_RESTS = 20000;
+
 /** New text for a living document, made from `base`. */
 export interface IUpdate {
   readonly cell: string;
   readonly base: string;
   readonly source: string;
   readonly job: string;
+  /** What the text rests on, for the cell's metadata; null where the kernel told none. */
+  readonly record: IRecord | null;
+}
+
+/** Which cells a document rests on, each with the hash of what it does, as the files name it. */
+export interface IRecord extends JSONObject {
+  file: string;
+  rests_on: JSONObject[];
+  updated: string;
+  version: number;
 }
 
 /** What the kernel says of its session. */
@@ -52,7 +65,28 @@ export function readUpdate(data: JSONObject): IUpdate | null {
   if (base.length > MOST_CELL || source.length > MOST_CELL) {
     return null;
   }
-  return { cell, base, source, job: text(job, 500) };
+  return { cell, base, source, job: text(job, 500), record: readRecord(data.record) };
+}
+
+/** Return the record that the kernel told, null where it is none that can be kept. */
+function readRecord(data: JSONValue | undefined): IRecord | null {
+  if (typeof data !== 'object' || data === null || Array.isArray(data)) {
+    return null;
+  }
+  const { rests_on: rests, version } = data;
+  if (!Array.isArray(rests) || rests.length > MOST_RESTS || typeof version !== 'number') {
+    return null;
+  }
+  const kept: JSONObject[] = [];
+  for (const each of rests) {
+    const { cell, hash } = (each ?? {}) as JSONObject;
+    if (typeof cell !== 'string' || typeof hash !== 'string' || cell.length + hash.length > 500) {
+      return null;
+    }
+    kept.push({ cell, hash });
+  }
+  const file = text(data.file, 500);
+  return { file, rests_on: kept, updated: text(data.updated, 50), version };
 }
 
 /** Return the session that a `welcome` or `status` tells. */

@@ -285,6 +285,21 @@ class Notebook:
             code,
         )
 
+    def checked(self) -> tuple[int, str]:
+        """Save the notebook; return what ``ipymemory docs check`` of it exits with and says."""
+        self.command("docmanager:save")
+        path = self.server.work / str(self.say("return panel.context.path;"))
+        found = subprocess.run(
+            [sys.executable, "-m", "ipymemory", "docs", "check", str(path)],
+            env={**os.environ, "PYTHONPATH": str(TOP)},
+            cwd=self.server.work,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return found.returncode, (found.stdout + found.stderr) if found.returncode else ""
+
     def panel(self, part: str = "") -> Any:
         return self.page.locator(f"#ipymemory-panel {part}".strip())
 

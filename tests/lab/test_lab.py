@@ -148,6 +148,20 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
     nb.run(3)
     nb.until(says, "`LIMIT` = `4.5`")
     assert "3.5" not in nb.source(0)
+    # what it rests on is saved with it, so that a check needs neither kernel nor page
+    nb.until("return panel.content.model.cells.get(0).getMetadata('ipymemory')?.doc;")
+    assert nb.checked() == (0, "")
+    nb.edit(4)
+    nb.page.keyboard.press("Control+A")
+    nb.page.keyboard.type("high = [each for each in levels if each >= LIMIT]")
+    code, said = nb.checked()
+    assert code == 1 and "[code 2] has changed" in said, said
+    nb.run(4)
+    eventually(lambda: nb.checked()[0] == 0, "the document names the cell as it is now")
+    nb.page.keyboard.press("Escape")
+    nb.command("notebook:delete-cell")
+    code, said = nb.checked()
+    assert code == 1 and "gone" in said, said
 
 
 @pytest.mark.spec("M7")
