@@ -4,7 +4,9 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IDocument } from './documents';
 
 const WORDS: Record<IDocument['state'], [string, string]> = {
+  new: ['living', 'Living document, not written yet'],
   current: ['living', 'Living document, up to date'],
+  stale: ['stale', 'Living document, a cell that it rests on has changed; it follows when cells have run'],
   waiting: ['waits', 'Living document, an update waits until you leave this cell'],
   proposal: ['proposal', 'Living document, a proposed text waits for your yes or no']
 };

@@ -141,7 +141,9 @@ export class MemoryPanel extends Widget {
   }
 
   private _showDocuments(list: readonly IDocument[]): void {
-    const key = JSON.stringify([this._current.link?.panel.id, list]);
+    // Of the text itself only what is compared with a proposal is shown.
+    const shown = list.map(each => (each.proposed === null ? { ...each, source: '' } : each));
+    const key = JSON.stringify([this._current.link?.panel.id, shown]);
     if (key === this._shown) {
       return;
     }
@@ -168,19 +170,24 @@ export class MemoryPanel extends Widget {
     name.addEventListener('click', () => this._go(each.cell));
     item.append(name, element('p', 'ipymemory-quiet', `${words(each.state)}.`));
     if (each.proposed !== null) {
-      const diff = element('div', 'ipymemory-diff');
-      diff.tabIndex = 0;
-      diff.setAttribute('role', 'group');
-      diff.setAttribute('aria-label', `What the proposal would change in ${each.title}`);
-      for (const line of compare(each.source, each.proposed)) {
-        const kind = { same: 'span', gone: 'del', new: 'ins' }[line.kind];
-        diff.append(element(kind, '', line.text + (line.kind === 'same' ? '\n' : '')));
-      }
       item.append(
-        diff,
+        difference(each.source, each.proposed, `What the proposal would change in ${each.title}`),
         this._button('Use this text', `Use the proposed text of ${each.title}`, each, 'accept'),
         this._button('Dismiss', `Dismiss the proposed text of ${each.title}`, each, 'dismiss')
       );
+    } else if (each.last) {
+      const more = element('details', '') as HTMLDetailsElement;
+      more.open = this._open.has(each.cell);
+      more.addEventListener('toggle', () =>
+        more.open ? this._open.add(each.cell) : this._open.delete(each.cell)
+      );
+      const label = `What the last update changed in ${each.title}`;
+      more.append(
+        element('summary', '', 'What changed'),
+        difference(each.last.before, each.last.after, label),
+        this._button('Undo update', `Take the last update of ${each.title} back`, each, 'undo')
+      );
+      item.append(more);
     }
     return item;
   }
@@ -189,7 +196,7 @@ export class MemoryPanel extends Widget {
     label: string,
     long: string,
     each: IDocument,
-    what: 'accept' | 'dismiss'
+    what: 'accept' | 'dismiss' | 'undo'
   ): HTMLElement {
     const button = element('button', '', label) as HTMLButtonElement;
     button.type = 'button';
@@ -232,6 +239,7 @@ export class MemoryPanel extends Widget {
   private _documents: HTMLElement;
   private _notes: HTMLElement;
   private _wanted = '';
+  private _open = new Set<string>();
   private _shown = '-';
   private _rendered = '-';
 }
@@ -282,6 +290,19 @@ export function brief(notes: string): string {
   }
   close();
   return kept.join('\n').replace(/!\[/g, '!\u200b[').replace(/<(?=[a-z/!])/gi, '<\u200b');
+}
+
+/** Return two texts compared line by line, reachable by the keyboard. */
+function difference(before: string, after: string, label: string): HTMLElement {
+  const diff = element('div', 'ipymemory-diff');
+  diff.tabIndex = 0;
+  diff.setAttribute('role', 'group');
+  diff.setAttribute('aria-label', label);
+  for (const line of compare(before, after)) {
+    const kind = { same: 'span', gone: 'del', new: 'ins' }[line.kind];
+    diff.append(element(kind, '', line.text + (line.kind === 'same' ? '\n' : '')));
+  }
+  return diff;
 }
 
 function element(tag: string, name: string, text = ''): HTMLElement {

@@ -151,17 +151,49 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
     # what it rests on is saved with it, so that a check needs neither kernel nor page
     nb.until("return panel.content.model.cells.get(0).getMetadata('ipymemory')?.doc;")
     assert nb.checked() == (0, "")
+    mark = nb.cell(0).locator(".ipymemory-mark")
+    assert mark.inner_text() == "living" and "up to date" in str(mark.get_attribute("aria-label"))
     nb.edit(4)
     nb.page.keyboard.press("Control+A")
     nb.page.keyboard.type("high = [each for each in levels if each >= LIMIT]")
     code, said = nb.checked()
     assert code == 1 and "[code 2] has changed" in said, said
+    nb.panel(".ipymemory-documents").get_by_text("a cell that it rests on has changed").wait_for()
+    shot(nb, "stale")
     nb.run(4)
     eventually(lambda: nb.checked()[0] == 0, "the document names the cell as it is now")
+    # one button takes the last update back and leaves what they wrote since
+    nb.edit(0)
+    nb.page.keyboard.press("Control+Home")
+    nb.page.keyboard.press("End")
+    nb.page.keyboard.type("\n\nThe gauge is at the quay.")
     nb.page.keyboard.press("Escape")
+    item = nb.panel(".ipymemory-documents li")
+    item.locator("summary").click()
+    assert item.locator("ins").count()
+    shot(nb, "changed")
+    item.get_by_role("button", name="back").click()
+    nb.until(says, "if each > LIMIT]")
+    assert "The gauge is at the quay." in nb.source(0)
+    # and it does not come again with what they write, only with other cells
+    nb.edit(0)
+    nb.page.keyboard.press("Control+Home")
+    nb.page.keyboard.press("End")
+    nb.page.keyboard.type("\n\nIt is read at noon.")
+    nb.page.keyboard.press("Escape")
+    eventually(
+        lambda: any("read at noon" in each["source"] for each in nb.server.lines("markdown")),
+        "the kernel is told what they wrote",
+    )
+    nb.page.wait_for_timeout(2000)
+    assert not item.locator("summary").count() and "It is read at noon." in nb.source(0)
+    assert nb.checked()[0] == 1, "what it says now is of the cell as it was"
+    nb.kernel("get_ipython().run_line_magic('config', 'MagicDocs.enabled = False')")
+    nb.cell(4).locator(".jp-InputPrompt").click()
     nb.command("notebook:delete-cell")
     code, said = nb.checked()
     assert code == 1 and "gone" in said, said
+    nb.panel(".ipymemory-documents").get_by_text("a cell that it rests on has changed").wait_for()
 
 
 @pytest.mark.spec("M7")
@@ -172,7 +204,7 @@ def test_an_update_lands_in_the_cell_and_can_be_undone(notebook: Notebook) -> No
     nb.loaded(1)
     nb.run(2)
     mark = nb.cell(0).locator(".ipymemory-mark")
-    assert mark.inner_text() == "living" and "up to date" in str(mark.get_attribute("aria-label"))
+    assert mark.inner_text() == "living" and "not written" in str(mark.get_attribute("aria-label"))
     nb.panel(".ipymemory-documents").get_by_text("Tides").wait_for()
     nb.edit(3)
     nb.page.evaluate(
@@ -350,7 +382,7 @@ def test_a_conflict_leaves_the_persons_text_and_keeps_a_proposal(notebook: Noteb
     assert nb.page.evaluate("document.activeElement.textContent") == "Use this text"
     nb.page.keyboard.press("Enter")
     nb.until("return panel.content.model.cells.get(0).sharedModel.getSource() === argument;", NEW)
-    nb.cell(0).locator(".ipymemory-mark[data-state='current']").wait_for()
+    nb.cell(0).locator(".ipymemory-mark[data-state='new']").wait_for()
     outcomes = [each["outcome"] for each in nb.server.lines("event") if each["name"] == "document"]
     assert "conflict" in outcomes
 
