@@ -81,10 +81,10 @@ def here() -> Place:
     """Return the place of the current folder; its `problems` tell what of settings is refused."""
     files = config_files()
     config, failed = read_config_files(files)
-    settings, refused = Settings.read(config, files)
+    settings, problems = Settings.read(config, files, failed)
     home = places.home(settings.memory.home)
     project = places.project_of(Path.cwd(), home, share_worktrees=settings.memory.share_worktrees)
-    return Place(settings, home, project, ask=_ask, prefix=PREFIX, problems=(*failed, *refused))
+    return Place(settings, home, project, ask=_ask, prefix=PREFIX, problems=problems)
 
 
 def _ask(question: str) -> str | None:

@@ -19,8 +19,8 @@ from typing import Any
 from traitlets import Bool, Enum, Float, Int, List, TraitError, Unicode
 from traitlets.config import Config
 
-from ipymemory.config_reading import set_in
-from ipymemory.config_section import Section
+from ipymemory.config_reading import Unread, set_in
+from ipymemory.config_section import Section, values_of
 from ipymemory.errors import SettingError
 
 
@@ -304,6 +304,8 @@ class Settings:
 
     def __init__(self, config: Config | None = None) -> None:
         """Read `config`; raises `SettingError` for a value that a setting cannot have."""
+        self.held = ""
+        """Why nothing may be recorded, in sentences: what is wrong with `Privacy`; or nothing."""
         config = config if config is not None else Config()
         try:
             self.memory = Memory(config=config)
@@ -319,23 +321,44 @@ class Settings:
 
     @classmethod
     def read(
-        cls, config: Mapping[str, Any], files: Sequence[Path] = ()
+        cls,
+        config: Mapping[str, Any],
+        files: Sequence[Path] = (),
+        unread: Sequence[Unread] = (),
     ) -> tuple[Settings, tuple[str, ...]]:
-        """Return the settings in `config`, and what `wrong` says of the values in it.
+        """Return the settings in `config`, and what is wrong: in `unread` files and with values.
 
-        A refused setting keeps its default, but one of `Privacy` the strictest value there is:
-        whoever mistyped it wanted less kept. Sections that are not ours are left alone.
+        A refused setting keeps its default, but one of `Privacy` the strictest value there is,
+        and nothing is recorded (`held`): whoever mistyped it wanted less kept. Sections that are
+        not ours are left alone.
         """
         taken = Config()
         for section in CLASSES:
-            values = dict(config.get(section.__name__, {}))
+            values = dict(values_of(config, section.__name__))
             for name in section.refusals(values):
                 del values[name]
-                if section is Privacy and name in section.class_trait_names(config=True):
-                    values[name] = ["*"] if name == "files" else "none"
             taken[section.__name__] = Config(values)
         settings = cls(taken)
-        return settings, settings.wrong(config, files)
+        return settings, settings.judge(config, files, unread)
+
+    def judge(
+        self, config: Mapping[str, Any], files: Sequence[Path], unread: Sequence[Unread] = ()
+    ) -> tuple[str, ...]:
+        """Hold recording, or let it go, by what is wrong with `Privacy`; return all that is wrong.
+
+        While it is held, each setting of `Privacy` has its strictest value; afterwards what
+        `config` says.
+        """
+        wrong = self.wrong(config, files)
+        held = [each.sentence for each in unread if each.private]
+        held += [each for each in wrong if _HOLDS in each]
+        if held:
+            self.privacy.update_config(Config({"Privacy": _STRICTEST}))
+        elif self.held:
+            self.privacy.update_config(Config({"Privacy": _PRIVACY}))
+            self.privacy.update_config(Config({"Privacy": dict(values_of(config, "Privacy"))}))
+        self.held = " ".join(held)
+        return (*(each.sentence for each in unread), *wrong)
 
     def take(self, config: Mapping[str, Any], before: Mapping[str, Any]) -> None:
         """Set what `config` says otherwise than `before` did.
@@ -347,7 +370,8 @@ class Settings:
         for each in self.objects:
             section = type(each).__name__
             defaults = type(each)()
-            for name, value in _differences(before.get(section, {}), config.get(section, {})):
+            changed = _differences(values_of(before, section), values_of(config, section))
+            for name, value in changed:
                 new = getattr(defaults, name, None) if value is _GONE else value
                 if not each.refusals({name: new}):
                     each.update_config(Config({section: {name: new}}))
@@ -360,11 +384,11 @@ class Settings:
         said = []
         for each in self.objects:
             section, known = type(each).__name__, each.trait_names(config=True)
-            for name, sentence in each.refusals(config.get(section, {})).items():
+            for name, sentence in each.refusals(values_of(config, section)).items():
                 file = set_in(files, section, name)
                 where = str(file) if file else "the config file or command line that sets it"
                 holds = f"It is {getattr(each, name)!r} until you mend" if name in known else "Mend"
-                said.append(f"{sentence} {holds} {where}.")
+                said.append(f"{sentence} {_HOLDS if each is self.privacy else holds} {where}.")
         return tuple(said)
 
     @property
@@ -397,6 +421,9 @@ class Settings:
 
 
 _GONE = object()
+_HOLDS = "Nothing is recorded until you mend"
+_STRICTEST = {"outputs": "none", "sent_outputs": "none", "files": ["*"]}
+_PRIVACY = {name: trait.default() for name, trait in Privacy.class_traits(config=True).items()}
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,28 @@ _MOST_BYTES = 1024 * 1024
 """A config file is a page or a few, IPython's own commented one has 40 KB; no more is read."""
 
 
-def read_config_files(paths: Iterable[Path]) -> tuple[Config, tuple[str, ...]]:
+PRIVACY = "Privacy"
+"""The section whose loss would let more be kept than somebody wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A config file that could not be read.
+
+    `sentence` says so and what to do; `private` tells whether it speaks of `Privacy`, or may.
+    """
+
+    sentence: str
+    private: bool
+
+
+def read_config_files(
+    paths: Iterable[Path], flags: Mapping[str, Any] | None = None
+) -> tuple[Config, tuple[Unread, ...]]:
     """Return what the config files `paths` say, the later over the earlier, and what failed.
 
-    A file that is not there says nothing; one that cannot be read gets a sentence, and the
-    others count.
+    Over all of them goes what the command line set, `flags`. A file that is not there says
+    nothing; one that cannot be read gets a sentence, and the others count.
     """
     merged, failed = Config(), []
     for path in paths:
@@ -40,30 +58,59 @@ def read_config_files(paths: Iterable[Path]) -> tuple[Config, tuple[str, ...]]:
             continue
         except Exception as error:
             log.debug("the config file %s failed", path, exc_info=True)
-            failed.append(
-                f"The config file {path} was left out: {type(error).__name__}: {error}. "
-                "Mend it; it is read again when it changes."
-            )
+            failed.append(_unread(path, f"{type(error).__name__}: {error}"))
+    merged.merge(Config(dict(flags or {})))
     return merged, tuple(failed)
 
 
-def unread(
-    paths: Iterable[Path], config: Mapping[str, Any], sections: Iterable[str]
-) -> tuple[str, ...]:
-    """Return a sentence for each of `paths` that whoever made `config` could not read.
+def _unread(path: Path, why: str) -> Unread:
+    text = _text(path)
+    private = text is None or re.search(rf"(?m)^(?!\s*#).*\b{PRIVACY}\b", text) is not None
+    said = f"The config file {path} was left out: {why}. "
+    if private:
+        speaks = "may speak" if text is None else "speaks"
+        said += f"It {speaks} of {PRIVACY}, so nothing is recorded until you mend it; "
+        return Unread(said + "then it is read again by itself.", True)
+    return Unread(said + "Mend it; it is read again when it changes.", False)
 
-    IPython tells that only where it was started, which no notebook shows. A file is run for it
-    only when it speaks of one of `sections` and nothing of that stands in `config`.
+
+def completed(
+    paths: Sequence[Path],
+    config: Mapping[str, Any],
+    flags: Mapping[str, Any],
+    sections: Iterable[str],
+) -> tuple[Config, tuple[Unread, ...]]:
+    """Return `config` with what whoever made it could not read of `paths`, and what nobody can.
+
+    IPython tells that only where it was started, which no notebook shows; and a file that was
+    mended since then is read by nobody. A file is run for it only when it speaks of one of
+    `sections` and nothing of that stands in `config`. Of `Privacy` another file may have told, or
+    the command line (`flags`): then every file that speaks of it is run.
     """
-    failed: list[str] = []
-    for path in paths:
-        text = _text(path)
-        if text is None or any(
-            not config.get(each) and re.search(rf"(?m)^(?!\s*#).*\b{each}\b[\"']?\s*[.=:\]]", text)
-            for each in sections
-        ):
-            failed += read_config_files([path])[1]
-    return tuple(failed)
+    made = Config(dict(config))
+    failed: list[Unread] = []
+    spoken = {path: tuple(_spoken(path, sections)) for path in paths}
+    several = sum(PRIVACY in each for each in spoken.values()) + (PRIVACY in flags) > 1
+    lacking = {each for each in sections if not config.get(each) or (each == PRIVACY and several)}
+    for path, found in spoken.items():
+        if lacking.intersection(found):
+            read, unread = read_config_files([path])
+            failed += unread
+            made.merge(Config({name: read[name] for name in lacking if name in read}))
+    made.merge(Config({name: flags[name] for name in lacking if name in flags}))
+    return made, tuple(failed)
+
+
+def _spoken(path: Path, sections: Iterable[str]) -> Iterable[str]:
+    """Return those of `sections` that a file speaks of, all of them when it cannot be opened."""
+    text = _text(path)
+    if text is None:
+        return sections
+    return [
+        each
+        for each in sections
+        if each in text and re.search(rf"(?m)^(?!\s*#).*\b{each}\b[\"']?\s*[.=:\]]", text)
+    ]
 
 
 def set_in(paths: Iterable[Path], section: str, name: str) -> Path | None:

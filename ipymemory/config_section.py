@@ -25,6 +25,8 @@ class Section(Configurable):
     @classmethod
     def _refusal(cls, name: str, value: Any) -> str | None:
         traits = cls.class_traits(config=True)
+        if not name:
+            return f"{cls.__name__} is no setting itself; it has {', '.join(sorted(traits))}."
         if name not in traits:
             return f"{cls.__name__} has no setting {name}; it has {', '.join(sorted(traits))}."
         try:
@@ -59,3 +61,13 @@ def _range(trait: Any) -> str:
     kind = "a whole number" if isinstance(trait, Int) else "a number"
     low, high = trait.min, trait.max
     return f"{kind} from {low:g} to {high:g}" if high is not None else f"{kind} from {low:g} up"
+
+
+def values_of(config: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+    """Return what `config` says of a section, by name.
+
+    What is no section at all, as after ``c.Privacy = 'none'``, is a setting without a name, which
+    is refused.
+    """
+    found = config.get(section, {})
+    return found if isinstance(found, Mapping) else {"": found}

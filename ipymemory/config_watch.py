@@ -11,12 +11,13 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ipymemory.config import CLASSES, Settings
 from ipymemory.config_reading import read_config_files
+from ipymemory.config_section import values_of
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,9 @@ EVERY_SECONDS = 2.0
 """Least time between two looks after a turn: a Run All must not cost a look for every cell."""
 
 _Stamp = tuple[int, int] | None
+Left = tuple[tuple[_Stamp, ...] | None, dict[str, dict[str, Any]]]
+"""What held when a watch ended: our settings, and the state of the files that said so; None when
+those are to be read again."""
 
 
 class ConfigWatch:
@@ -38,8 +42,8 @@ class ConfigWatch:
         self,
         files: Sequence[Path],
         settings: Settings,
-        config: dict[str, Any],
-        flags: dict[str, Any],
+        config: Mapping[str, Any],
+        flags: Mapping[str, Any],
         refused: tuple[str, ...] = (),
     ) -> None:
         self.refused = refused
@@ -83,16 +87,20 @@ class ConfigWatch:
                 # What a file said that fails now still holds.
                 self._settings.take(now, self._before)
                 self._before = now
-            self.refused = (
-                *failed,
-                *self._settings.wrong(now, self._files),
-                *self._settings.wrong(self._flags),
-            )
+            self.refused = self._settings.judge(self._whole(now), self._files, failed)
 
     def close(self) -> None:
         """End the thread; returns at once."""
         self._closed = True
         self._wake.set()
+
+    @property
+    def left(self) -> Left:
+        """What the next watch of the same shell begins with: a reload forgets no privacy."""
+        config = self._whole(self._before)
+        if self._settings.held:
+            return None, config
+        return self._stamps, {**config, "Privacy": self._settings.as_dict()["Privacy"]}
 
     def _run(self) -> None:
         while True:
@@ -106,16 +114,31 @@ class ConfigWatch:
                 log.exception("the config files could not be looked at")
 
     def _look(self) -> tuple[_Stamp, ...]:
-        return tuple(map(_stamp, self._files))
+        return stamps(self._files)
 
-    def _own(self, config: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def _own(self, config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return our sections of `config` without what the command line set."""
         own: dict[str, dict[str, Any]] = {}
         for each in CLASSES:
-            flags = self._flags.get(each.__name__, {})
-            values = dict(config.get(each.__name__, {}))
+            flags = values_of(self._flags, each.__name__)
+            values = values_of(config, each.__name__)
             own[each.__name__] = {k: v for k, v in values.items() if k not in flags}
         return own
+
+    def _whole(self, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return what files say together with what the command line set."""
+        return {
+            each.__name__: {
+                **values_of(own, each.__name__),
+                **values_of(self._flags, each.__name__),
+            }
+            for each in CLASSES
+        }
+
+
+def stamps(files: Sequence[Path]) -> tuple[_Stamp, ...]:
+    """Return what tells whether one of `files` changed."""
+    return tuple(map(_stamp, files))
 
 
 def _stamp(path: Path) -> _Stamp:

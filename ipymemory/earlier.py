@@ -47,6 +47,10 @@ class Earlier:
             self._paused.update(range(self._paused_at, len(self.sources())))
         self._paused_at = None
 
+    def leave_out(self) -> None:
+        """Leave out the cell that begins now."""
+        self._paused.add(len(getattr(self._shell.history_manager, "input_hist_raw", ())))
+
     def leave(self, *, recorded: bool) -> None:
         """Note in the shell what is known, for the next recorder; `recorded` if anything was."""
         if recorded or self._paused or self._paused_at is not None:

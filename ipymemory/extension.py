@@ -11,15 +11,17 @@ from __future__ import annotations
 import atexit
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
 from ipymemory import greeting, places
 from ipymemory.config import CLASSES, Settings
-from ipymemory.config_reading import unread
-from ipymemory.config_watch import ConfigWatch
+from ipymemory.config_reading import Unread, completed, read_config_files
+from ipymemory.config_watch import ConfigWatch, stamps
 from ipymemory.errors import IpymemoryError
 from ipymemory.frontend import Frontend
 from ipymemory.host import config_files, flags
@@ -36,6 +38,9 @@ _TRANSFORMERS = (without_private, with_questions)
 
 ATTRIBUTE = "_ipymemory"
 """Where the shell keeps what was loaded into it."""
+
+_LEFT = "_ipymemory_config"
+"""Where it keeps, once that is taken out, what its settings were."""
 
 
 def load(shell: Any) -> None:
@@ -75,11 +80,10 @@ class Extension:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         files = config_files(shell)
-        self.settings, wrong = Settings.read(shell.config, files)
-        names = [each.__name__ for each in CLASSES]
-        refused = (*unread(files, shell.config, names), *wrong)
+        config, unread = _config(shell, files)
+        self.settings, refused = Settings.read(config, files, unread)
         self.home = places.home(self.settings.memory.home)
-        self.watch = ConfigWatch(files, self.settings, shell.config, flags(shell), refused)
+        self.watch = ConfigWatch(files, self.settings, config, flags(shell), refused)
         found = identity(shell)
         self.project = places.project_of(
             found.notebook or working_folder(),
@@ -123,6 +127,7 @@ class Extension:
                 shell.input_transformers_cleanup.remove(each)
         # `Magics` puts itself among them
         own = (*self.settings.objects, self.magics)
+        setattr(shell, _LEFT, self.watch.left)
         shell.configurables[:] = [c for c in shell.configurables if not any(c is o for o in own)]
         _take_out(shell, self.magics)
         delattr(shell, ATTRIBUTE)
@@ -143,6 +148,20 @@ class Extension:
             problems=self.watch.refused,
             before=self.live.before,
         )
+
+
+def _config(shell: Any, files: Sequence[Path]) -> tuple[Mapping[str, Any], Sequence[Unread]]:
+    """Return what the config files say, and which cannot be read.
+
+    IPython read them when it started. What changed since an earlier load is read anew, and what
+    ``%config`` said of `Privacy` still holds, else ``%reload_ext`` would undo it.
+    """
+    before = getattr(shell, _LEFT, None)
+    if before is None:
+        return completed(files, shell.config, flags(shell), [each.__name__ for each in CLASSES])
+    if before[0] == stamps(files) or not files:
+        return before[1], ()
+    return read_config_files(files, flags(shell))
 
 
 def _take_out(shell: Any, magics: MemoryMagics | None) -> None:

@@ -130,7 +130,7 @@ class LiveSession:
                 "Something took the callbacks out of this shell, so no cell is seen any more. "
                 "%reload_ext ipymemory puts ours back."
             )
-        return self._recorder.reason
+        return self.settings.held or self._recorder.reason
 
     @property
     def worker(self) -> str:
@@ -284,6 +284,8 @@ class LiveSession:
                 "Nothing was asked: recording is paused, and a question is part of the record. "
                 "Type %memory resume-recording first."
             )
+        if self.settings.held:
+            raise CommandError(f"Nothing was asked. {self.settings.held}")
         if self._recorder.private:
             raise CommandError(
                 "Nothing was asked: this cell is private, and a question goes on record and to "
@@ -346,7 +348,7 @@ class LiveSession:
         """Hand on that something was recorded; must not block and does not raise."""
         if self._client is not None:
             self._client.hint()
-        if what == "end":
+        if what in ("end", "held"):
             self.watch.nudge()
 
     def _on_setting(self, change: Any) -> None:

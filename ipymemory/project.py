@@ -214,8 +214,9 @@ def open_project(path: str | os.PathLike[str]) -> OpenProject:
 
     A setting that is refused has its default; ``ipymemory doctor`` tells. Writes nothing.
     """
-    config, _ = read_config_files(config_files())
-    settings, _ = Settings.read(config)
+    files = config_files()
+    config, failed = read_config_files(files)
+    settings, _ = Settings.read(config, files, failed)
     home = places.home(settings.memory.home)
     project = places.project_of(
         Path(path).expanduser().absolute(), home, share_worktrees=settings.memory.share_worktrees

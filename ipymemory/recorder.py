@@ -202,10 +202,8 @@ class Recorder:
             if running is not None and running.ended:
                 running = None
             self.private = private or (running is not None and self.private)
-            if self.paused:
-                self._unseen = True
-                if private:
-                    self._private_cells.begun(info)
+            if self.paused or self._settings.held:
+                self._left_out(info, private)
             elif not info.silent:
                 self._cell_begins(info, key, running, private)
         except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
@@ -218,6 +216,15 @@ class Recorder:
                 self._cell_ended(result)
         except BaseException as error:  # noqa: BLE001 - as above
             self._failed(error)
+
+    def _left_out(self, info: Any, private: bool) -> None:
+        """Let a cell pass while nothing may be recorded."""
+        self._unseen = True
+        if private:
+            self._private_cells.begun(info)
+        if self._settings.held:
+            self._earlier.leave_out()
+            self._notify("held")
 
     def _cell_begins(
         self, info: Any, key: str | None, running: Turning | None, private: bool

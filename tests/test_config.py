@@ -10,7 +10,7 @@ from traitlets import TraitError
 from traitlets.config import Config
 
 from ipymemory.config import CLASSES, Settings
-from ipymemory.config_reading import read_config_files, unread
+from ipymemory.config_reading import completed, read_config_files
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,17 @@ def test_config_files_are_merged_and_a_broken_one_is_said(tmp_path: Path) -> Non
     config, failed = read_config_files([tmp_path / name for name in names])
     assert config == {"SessionNotes": {"rounds": 5, "minutes": 1}}
     assert len(failed) == 1
-    assert str(tmp_path / "c.py") in failed[0]
-    assert "SyntaxError" in failed[0]
+    assert str(tmp_path / "c.py") in failed[0].sentence
+    assert "SyntaxError" in failed[0].sentence
+    assert not failed[0].private
 
 
 @pytest.mark.spec("L7")
 def test_a_mistyped_privacy_does_not_fall_open() -> None:
     settings, refused = Settings.read(Config({"Privacy": {"outputs": "no-tabels"}}))
     assert settings.privacy.outputs == "none"
-    assert "It is 'none' until you mend" in refused[0]
+    assert "Nothing is recorded until you mend" in refused[0]
+    assert settings.held == refused[0]
 
 
 @pytest.mark.parametrize(
@@ -132,9 +134,68 @@ def test_a_file_that_ipython_could_not_read_is_found_out(tmp_path: Path) -> None
     broken.write_text("c.Privacy.outputs = no_such_name\n")
     fine.write_text("open('was run', 'w')\nc.Memory.keep_days = 7\n")
     foreign.write_text("c.TerminalInteractiveShell.colors = (\n# c.Engine.name = 'x'\n")
-    found = unread([broken, fine, foreign], {"Memory": {"keep_days": 7}}, sections)
-    assert found == (
-        f"The config file {broken} was left out: NameError: name 'no_such_name' is not defined. "
-        "Mend it; it is read again when it changes.",
-    )
+    made, found = completed([broken, fine, foreign], {"Memory": {"keep_days": 7}}, {}, sections)
+    assert [(each.sentence, each.private) for each in found] == [
+        (
+            f"The config file {broken} was left out: NameError: name 'no_such_name' is not "
+            "defined. It speaks of Privacy, so nothing is recorded until you mend it; then it is "
+            "read again by itself.",
+            True,
+        )
+    ]
     assert not Path("was run").exists(), "a file that was read is not run again"
+    assert made == {"Memory": {"keep_days": 7}}
+
+
+@pytest.mark.spec("L7")
+def test_a_file_with_privacy_that_was_mended_since_ipython_started_is_read(tmp_path: Path) -> None:
+    mended = tmp_path / "a.py"
+    mended.write_text("c.Privacy.outputs = 'shapes'\n")
+    made, found = completed([mended], {}, {}, ["Memory", "Privacy"])
+    assert (made, found) == ({"Privacy": {"outputs": "shapes"}}, ())
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("other", ["file", "flag"])
+def test_a_broken_file_with_privacy_does_not_hide_behind_another(
+    tmp_path: Path, other: str
+) -> None:
+    fine, broken = tmp_path / "a.py", tmp_path / "b.py"
+    broken.write_text("c.Privacy.outputs = 'none'\nimport no_such_module\n")
+    told = {"Privacy": {"sent_outputs": "all"}}
+    if other == "file":
+        fine.write_text("c.Privacy.sent_outputs = 'all'\n")
+    flags = told if other == "flag" else {}
+    made, found = completed([fine, broken], told, flags, ["Privacy"])
+    assert made == told
+    assert [each.private for each in found] == [True]
+    settings, said = Settings.read(made, [fine, broken], found)
+    assert settings.held == said[0] == found[0].sentence
+    assert settings.as_dict()["Privacy"] == {
+        "outputs": "none",
+        "sent_outputs": "none",
+        "files": ["*"],
+    }
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.parametrize("values", [{"output": "none"}, {"files": ["*.csv", 1]}, "none"])
+def test_whatever_is_wrong_with_privacy_holds_recording(values: object) -> None:
+    settings, said = Settings.read({"Privacy": values})
+    assert settings.held
+    assert "Nothing is recorded until you mend" in said[0]
+    assert settings.privacy.outputs == "none"
+    settings.judge({"Privacy": {"sent_outputs": "shapes"}}, ())
+    assert not settings.held
+    assert (settings.privacy.outputs, settings.privacy.sent_outputs) == ("all", "shapes")
+
+
+def test_what_is_wrong_elsewhere_holds_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "a.py"
+    broken.write_text("# c.Privacy.outputs = 'none'\nc.Memory.mode = (\n")
+    made, found = completed([broken], {}, {}, ["Memory", "Privacy"])
+    assert len(found) == 1
+    settings, said = Settings.read({**made, "Dream": {"hours": "x"}}, [broken], found)
+    assert not settings.held
+    assert len(said) == 2
+    assert settings.privacy.outputs == "all"

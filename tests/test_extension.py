@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from kernels import eventually
 from traitlets.config import Config
 from traitlets.config.loader import DeferredConfigString
 
@@ -496,3 +497,67 @@ def test_a_notebook_that_was_here_before_shows_what_it_left_before_its_first_cel
     assert first_page("other.ipynb") == (
         "There are no notes yet: they begin with the first cell that runs.\n"
     )
+
+
+def profile(folder: Path) -> Path:
+    """Return IPython's config file below `folder`; its own folder exists."""
+    file = folder / "ipython" / "profile_default" / "ipython_config.py"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+@pytest.mark.spec("L7")
+@pytest.mark.kernel
+@pytest.mark.parametrize("broken", ["c.Privacy.outputs = (\n", "c.Privacy.outputs = 'nothing'\n"])
+def test_a_privacy_that_cannot_be_read_holds_recording_until_it_is_mended(
+    new_kernel: Callable[..., Any], tmp_path: Path, broken: str
+) -> None:
+    config = profile(tmp_path)
+    config.write_text(broken)
+    kernel = new_kernel()
+    said = kernel.run("%load_ext ipymemory").text
+    assert f"{config}" in said
+    assert "othing is recorded until you mend" in said
+    kernel.run("held = 'first'\nprint(held * 2)")
+    kernel.run("%memory status")
+    kernel.run("%memory remember the held one")
+    assert "othing is recorded until you mend" in kernel.run("%memory status").text
+    assert kernel.lines() == []
+    config.write_text("c.Privacy.outputs = 'shapes'\n")
+    eventually(lambda: "Recording** on" in kernel.run("%memory status").markdown, "it goes on")
+    kernel.run("open = 'second'\nprint(open * 2)")
+    recorded = kernel.recorded("open = 'second'\nprint(open * 2)")
+    assert "secondsecond" not in str(recorded["outputs"]), "by what the mended file says"
+    assert "held" not in str(kernel.lines()), "what ran meanwhile is not entered afterwards"
+    config.write_text("c.Privacy.outputs = (\n")
+    kernel.run("%memory status")
+    kernel.run("held = 'third'")
+    kernel.run("%reload_ext ipymemory")
+    kernel.run("held = 'fourth'")
+    config.write_text("c.Privacy.outputs = 'all'\n")
+    # No command: the cells themselves have the file looked at.
+    eventually(
+        lambda: kernel.run("print('fi' + 'fth')") and "fifth" in str(kernel.lines()), "recorded"
+    )
+    assert "held" not in str(kernel.lines())
+
+
+@pytest.mark.spec("L7")
+def test_what_config_said_of_privacy_outlasts_a_reload(run: Run, shell: Any) -> None:
+    run("%load_ext ipymemory")
+    run("%config Privacy.outputs = 'none'")
+    run("%reload_ext ipymemory")
+    assert getattr(shell, extension.ATTRIBUTE).settings.privacy.outputs == "none"
+
+
+@pytest.mark.spec("L7")
+def test_a_wrong_privacy_of_a_shell_without_files_holds_after_a_reload_too(
+    new_shell: Callable[..., Any], work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = new_shell(Privacy={"outputs": "no-tabels"})
+    for magic in ("load_ext", "reload_ext"):
+        shell.run_line_magic(magic, "ipymemory")
+        assert "Nothing is recorded until you mend" in capsys.readouterr().out
+        shell.run_cell("x = 1", store_history=True)
+        assert getattr(shell, extension.ATTRIBUTE).live.folder is None
+    shell.run_line_magic("unload_ext", "ipymemory")

@@ -198,9 +198,10 @@ def _logs(place: Place) -> Iterator[Finding]:
 
 
 def _settings(place: Place) -> Iterator[Finding]:
-    yield from map(_finding, place.problems)
-    if place.live is not None and place.live.reason:
-        yield Finding("Nothing is recorded.", place.live.reason)
+    held = place.live.reason if place.live is not None else ""
+    yield from (_finding(each) for each in place.problems if each not in held)
+    if held:
+        yield Finding("Nothing is recorded.", held)
 
 
 def _hook(place: Place) -> Iterator[Finding]:

@@ -99,7 +99,9 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
     ]
     if data["recall"]:
         out.append(f"- **Recall** {data['recall']}")
-    out += [f"- **Problem** {each}" for each in data["problems"]]
+    # What holds recording is told once, where it says that nothing is recorded.
+    more = [each for each in data["problems"] if each not in data["recording"]]
+    out += [f"- **Problem** {each}" for each in more]
     out += ["", "**Files**", ""]
     out += [f"- {name}: {one(path)}" for name, path in data["files"].items()]
     return out
