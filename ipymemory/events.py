@@ -22,7 +22,7 @@ class Event:
     (tool, reason), ``wrote`` (path), ``finished`` and ``failed`` (the run's outcome), ``saved``
     (what was learned), ``warning`` (text), ``gate`` (open, reason),
     ``document`` (cell_id, base, source: new text for a markdown cell, made from its text as it is
-    on record).
+    on record), ``dream``, ``dream_turn`` and ``dream_file`` (see `jobs.dream`).
     """
 
     kind: str

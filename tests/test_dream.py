@@ -95,7 +95,10 @@ def test_a_dream_finds_what_was_planted_and_touches_nothing_else(tmp_path: Path)
     assert again.status == "done" and not again.run
     assert again.counts["asked"] == 0
     assert [each.kind for each in seen][-1] == "finished"
-    said = " ".join(str(each.as_dict()) for each in seen)
+    told = [each for each in seen if each.kind == "dream_file"]
+    assert len(told) == 20 + 20 + 5 + 3 and all(each.details["diff"] for each in told)
+    # Words are in what is shown as it comes, and nowhere else (behaviour L12).
+    said = " ".join(str(each.as_dict()) for each in seen if each not in told)
     assert "town" not in said and "report" not in said and "port-0" not in said
 
 

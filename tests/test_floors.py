@@ -109,6 +109,7 @@ PARTS = {
     "document_proposals": "documents",
     "documenting": "session",
     "dream_journal": "dream_lock",
+    "dream_state": "dream_lock",
     "tidying": "extractive",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""

@@ -6,7 +6,15 @@ nothing that is not said elsewhere. All of it is one run of the undo history: on
 dream back. It is planned on what was read at its start; what somebody changed meanwhile is left
 out, and the files are put in place as one (`dream_journal`).
 
-Events and outcomes hold counts and no words: they may be shown in a notebook that is saved.
+Events, all of job ``dream`` and with the dream's id as their run but for the last two kinds:
+
+- ``dream``: how it stands, in counts (`_Dream.tell`): ``status``, ``phase`` (starting, updating),
+  ``step``, ``started``, ``sessions``, ``files``, ``engine``; with a model also ``turns``,
+  ``calls``, ``tokens`` and ``usd``. May be kept, also in a notebook that is saved (behaviour L12).
+- ``dream_turn``: ``turn``, ``calls``, ``text``: what a model said in one of its turns, masked.
+- ``dream_file``: ``file``, ``diff``: what was done to one file, as it is put in place.
+  Both hold words of memories: to be shown while they come, and kept nowhere.
+- ``finished`` and ``failed``: the outcome, in counts; the run is that of the undo history.
 """
 
 from __future__ import annotations
@@ -20,17 +28,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ipymemory import dream_journal, lines, processes
+from ipymemory import dream_journal, dream_state, lines, processes
 from ipymemory.config import Settings
 from ipymemory.dream_journal import Change, Group, Placed
 from ipymemory.dream_lock import Busy, DreamLock, HeldLock
+from ipymemory.dream_state import kill as kill
+from ipymemory.dream_state import state as state
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.files import make_folder, read_json, write_json
 from ipymemory.history import History, unified
 from ipymemory.memory_files import PERSONS, MemoryFolder, opened, proposals
 from ipymemory.places import Project, SessionFolder
-from ipymemory.processes import ProcessIdentity
+from ipymemory.redaction import mask
 from ipymemory.tidying import Tidied, tidied
 from ipymemory.turns import new_id, utc_now
 
@@ -41,6 +51,12 @@ ENGINE = "extractive"
 
 MOST_QUESTIONS = 20
 """Questions of dreams that wait at the same time, so that they do not bury other proposals."""
+
+MOST_TOLD = 200
+"""Files whose change is told as it is made; who wants more reads the diff of the run."""
+
+DIFF_CHARS = 4000
+"""Characters of what is told of one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,35 +162,6 @@ def left_behind(project: Project) -> bool:
     return dream_journal.waits(place) or (place / "owner.json").exists()
 
 
-def state(project: Project) -> dict[str, Any]:
-    """Return how the last dream stands: its `status`, ``running`` among others, and counts.
-
-    One whose process is gone is ``dead``. Empty when there was none. Raises nothing.
-    """
-    try:
-        told = read_json(project.folder / "dream" / "state.json") or {}
-    except IpymemoryError:
-        return {}
-    if told.get("status") == "running":
-        owner = ProcessIdentity.from_dict(told.get("owner"))
-        if owner is None or (processes.local(owner) and not processes.alive(owner)):
-            return {**told, "status": "dead"}
-    return told
-
-
-def kill(project: Project) -> bool:
-    """Have the dream that runs end; return whether one runs. Raises `PlaceError`."""
-    told = state(project)
-    if told.get("status") != "running":
-        return False
-    write_json(_killed(project), {"id": str(told.get("id")), "time": utc_now()})
-    return True
-
-
-def _killed(project: Project) -> Path:
-    return project.folder / "dream" / "kill.json"
-
-
 class _Dream:
     """One dream, from the lock to the summary."""
 
@@ -207,7 +194,7 @@ class _Dream:
         """Dream while the lock is held; its time stands only where the dream came to its end."""
         outcome = Dreamt("failed")
         try:
-            _killed(self.project).unlink(missing_ok=True)
+            dream_state.killed(self.project).unlink(missing_ok=True)
             self.tell("orient")
             _finish(self.project, self.context.settings, self.folder)
             outcome = self.work()
@@ -251,13 +238,17 @@ class _Dream:
         if self.context.cancelled() or time.monotonic() > self.end:
             return True
         try:
-            told = read_json(_killed(self.project))
+            told = read_json(dream_state.killed(self.project))
         except IpymemoryError:
             return True
         return told is not None and told.get("id") == self.id
 
     def one_placed(self, group: Group) -> None:
-        self.files += sum(each.before != each.after for each in group)
+        changed = [each for each in group if each.before != each.after]
+        for each in changed[: max(0, MOST_TOLD - self.files)]:
+            told = {"file": each.path.name, "diff": mask(_diff(each))[:DIFF_CHARS]}
+            self.context.bus.emit(Event("dream_file", JOB, self.id, told))
+        self.files += len(changed)
         # Not for each: a state is written to the disk, and two a second can be read.
         if time.monotonic() - self.last_told > 0.5:
             self.tell("prune", phase="updating")
