@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ipymemory import sessions
 from ipymemory.config import Settings
+from ipymemory.dream_model import model_of
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus
 from ipymemory.gates import Gate
@@ -92,29 +93,42 @@ class Dreaming:
             await asyncio.to_thread(self._recover, settings)
         if not self.gate(settings).open:
             return None
-        return await self.dream(settings)
+        return await self.dream(settings, by_hand=False)
 
-    async def dream(self, settings: Settings, *, confirmed: bool = False) -> Dreamt:
+    async def dream(
+        self, settings: Settings, *, confirmed: bool = False, by_hand: bool = True
+    ) -> Dreamt:
         """Dream now, gates or not, after one in flight. Never raises but for cancellation."""
         async with self._lock:
-            outcome = await asyncio.to_thread(
-                dream.dream,
-                Context(
-                    self._project,
-                    settings,
-                    self._bus,
-                    self._folder,
-                    self._sessions,
-                    confirmed,
-                    self._cancelled,
-                ),
-            )
+            context = self._context(settings, confirmed=confirmed, by_hand=by_hand)
+            outcome = await asyncio.to_thread(dream.dream, context)
         if outcome.status == "failed":
             self.ran.badly(outcome.error)
         elif outcome.status == "done":
             self.ran.well()
             self._scanned = None
         return outcome
+
+    async def plan(self, settings: Settings) -> Dreamt:
+        """Return what a dream would do now, a model's part included, with its diff."""
+        async with self._lock:
+            return await asyncio.to_thread(dream.plan, self._context(settings))
+
+    def _context(
+        self, settings: Settings, *, confirmed: bool = False, by_hand: bool = True
+    ) -> Context:
+        model, note = model_of(self._project, settings, self._folder.id, by_hand=by_hand)
+        return Context(
+            self._project,
+            settings,
+            self._bus,
+            self._folder,
+            self._sessions,
+            confirmed,
+            self._cancelled,
+            model,
+            note,
+        )
 
     def _gate(self, settings: Settings) -> Gate:
         own = settings.dream

@@ -217,7 +217,8 @@ class JudgeThemselves:
 _TEXT = {"type": "string"}
 
 
-def _spec(name: str, description: str, *inputs: str) -> ToolSpec:
+def text_spec(name: str, description: str, *inputs: str) -> ToolSpec:
+    """Return what an engine is told of a tool whose `inputs` are texts, all of them needed."""
     properties = {
         each: {**_TEXT, "enum": list(KINDS)} if each == "kind" else dict(_TEXT) for each in inputs
     }
@@ -237,17 +238,17 @@ _WORDS = (
     "Give fact as whole sentences of the person's, word for word: other words wait for their yes. "
     "While a question is answered, only when the person asks for that in it."
 )
-_REMEMBER = _spec(
+_REMEMBER = text_spec(
     "Remember",
     f"Keep a memory for the notebooks to come. {_WORDS} kind: user is about the person, feedback "
     "how they want things done, project what goes on here, reference where things lie.",
     "fact",
     "kind",
 )
-_REPLACE = _spec(
+_REPLACE = text_spec(
     "Replace", f"Put a fact in the place of the memory called name. {_WORDS}", "name", "fact"
 )
-_FORGET = _spec(
+_FORGET = text_spec(
     "Forget",
     "Remove the memory called name, so that it is not learned again. Only when the person asks "
     "for that in their question.",

@@ -235,6 +235,17 @@ def document_prompt(
     return f"{text.rstrip()}\n\n{told}\n\n<cells>\n{_within(sent, 'cells')}\n</cells>\n"
 
 
+def own_prompt(path: Path, warn: Warn) -> str | None:
+    """Return the user's own prompt in `path`, None where there is none that can be used."""
+    fault = "is empty"
+    return _own(path, lambda text: "" if text.strip() else fault, "the built-in one is used", warn)
+
+
+def within(text: str, mark: str) -> str:
+    """Return `text` in which nothing ends the `mark` that it stands in."""
+    return _within(text, mark)
+
+
 def _within(text: str, mark: str) -> str:
     """Return `text` in which nothing ends the `mark` that it stands in."""
     return re.sub(rf"(?i)<(?=/?\s*{mark}\b)", "‹", text)

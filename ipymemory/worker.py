@@ -334,6 +334,8 @@ class Worker:
                 session.settings, confirmed=bool(arguments.get("confirmed"))
             )
             return dreamt.as_dict()
+        if name == "dream_plan":
+            return (await session.dreaming.plan(session.settings)).as_plan()
         if name == "dream_gate":
             return session.dreaming.gate(session.settings).reason
         raise IpymemoryError(f"The worker knows no question called {name!r}.")

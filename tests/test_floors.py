@@ -110,6 +110,14 @@ PARTS = {
     "documenting": "session",
     "dream_journal": "dream_lock",
     "dream_state": "dream_lock",
+    "dream_model": "session",
+    "dream_questions": "learning",
+    "dream_outcome": "learning",
+    "dream_copy": "learning",
+    "dream_words": "learning",
+    "dream_tools": "learning",
+    "dream_reading": "learning",
+    "dream_prompt": "learning",
     "tidying": "extractive",
 }
 """Modules that a room was split into, and the room: they stand on its floor."""

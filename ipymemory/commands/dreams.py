@@ -6,8 +6,9 @@ somebody asks for it (``--dry-run``, ``diff``), and in a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
@@ -18,6 +19,9 @@ from ipymemory.errors import CommandError
 from ipymemory.history import SHORT, History
 from ipymemory.memory_files import opened
 
+if TYPE_CHECKING:
+    from ipymemory.jobs.dream import Context
+
 ASK_SECONDS = 1860.0
 """Longest wait for a dream: above what one may take by `Dream.minutes` (30)."""
 
@@ -27,9 +31,12 @@ LOCKED = 3
 _SAID = (
     ("merged", "said again what another one says, and were merged into it with all their origins"),
     ("dated", "named a day as seen from when they were written; the date stands beside it now"),
+    ("rewritten", "were put more briefly, in their own sentences"),
+    ("removed", "went, contradicted by newer ones or resting on what is gone"),
+    ("not_removed", "would go if somebody could be asked, and stayed"),
     ("marked", "name files or functions that are gone (marked), or there again (mark removed)"),
     ("relinked", "had links that lead to a merged memory now"),
-    ("asked", "contradict a newer one of the same subject: questions for you"),
+    ("asked", "contradict a newer one, or may have to go: questions for you"),
     ("left_out", "were left alone: somebody changed them, or a program should not edit them"),
 )
 
@@ -58,8 +65,8 @@ def _now(place: Place, *, yes: bool) -> Page:
         plan = _plan(place)
         if not plan.data["diff"]:
             return plan
-        answer = place.ask(f"{plan.plain}\n\nDo this now? One undo takes all of it back. [y/N] ")
-        if answer is None or answer.strip().lower() not in ("y", "yes"):
+        yes_or_no = place.ask(f"{plan.plain}\n\nDo this now? One undo takes all of it back. [y/N] ")
+        if yes_or_no is None or yes_or_no.strip().lower() not in ("y", "yes"):
             why = "the folder is shared" if folder.shared else "the mode is confirm"
             return Page(
                 f"Nothing was changed: tidying waits for a yes here, since {why}. "
@@ -68,26 +75,49 @@ def _now(place: Place, *, yes: bool) -> Page:
                 {**plan.data, "status": "refused"},
             )
     if place.live is not None:
-        found = place.live.ask("dream", ASK_SECONDS, confirmed=folder.proposes)
-        told: dict[str, Any] = dict(found) if isinstance(found, Mapping) else {}
-    else:
-        context = dream.Context(place.project, place.settings, confirmed=folder.proposes)
-        told = dream.dream(context).as_dict()
-    return _ended(place, told)
+        answer = place.live.ask("dream", ASK_SECONDS, confirmed=folder.proposes)
+        told: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {}
+        return _ended(place, told)
+    found = dream.dream(_context(place, confirmed=folder.proposes))
+    return _ended(place, found.as_dict(), found.left)
 
 
-def _ended(place: Place, told: Mapping[str, Any]) -> Page:
+def _context(place: Place, *, confirmed: bool = False) -> Context:
+    """Return what a dream in this process works with, a model's part where one may work."""
+    from ipymemory.dream_model import model_of
+    from ipymemory.jobs.dream import Context
+
+    model, note = model_of(place.project, place.settings, by_hand=True)
+    asks = bool(sys.stdin and sys.stdin.isatty())
+    return Context(
+        place.project, place.settings, confirmed=confirmed, model=model, note=note, asks=asks
+    )
+
+
+def _ended(place: Place, told: Mapping[str, Any], left: Sequence[str] = ()) -> Page:
     status = told.get("status")
     if status == "locked":
         return Page(str(told.get("error")), dict(told), exit=LOCKED)
     if status == "killed":
         return Page("The dream was ended. The memories are as they were.", dict(told))
-    if status != "done":
+    if status != "done" and not told.get("run"):
         why = one(told.get("error") or status or "the worker gave no answer")
         return Page(
             f"The memories were not tidied, and are as they were. {why}", dict(told), exit=2
         )
     lines = _summary(told.get("counts") or {})
+    if status != "done":
+        lines = [
+            f"The model's part was not done: {one(str(told.get('error') or status))} The built-in "
+            "engine's part was, and the dream counts as due again.",
+            "",
+            *lines,
+        ]
+    if told.get("note"):
+        lines += ["", one(told["note"])]
+    if left:
+        lines += ["", "Left as they are, since nobody could be asked:", ""]
+        lines += [f"- {one(each)}" for each in left]
     run = str(told.get("run") or "")
     if (told.get("counts") or {}).get("asked"):
         lines += ["", f"`{place.prefix}proposals` shows the questions."]
@@ -115,19 +145,29 @@ def _summary(counts: Mapping[str, Any]) -> list[str]:
 def _plan(place: Place) -> Page:
     from ipymemory.jobs import dream
 
-    found = dream.plan(dream.Context(place.project, place.settings))
-    if found.status != "planned":
-        raise CommandError(found.error)
-    data = {**found.as_dict(), "diff": found.diff}
-    lines = ["Nothing was changed. This is what a dream would do now:", "", *_summary(found.counts)]
+    if place.live is not None and place.live.worker == "running":
+        # A model works in the worker alone, and may be part of it.
+        answer = place.live.ask("dream_plan", ASK_SECONDS)
+        data: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {}
+    else:
+        data = dream.plan(_context(place)).as_plan()
+    if data.get("status") != "planned":
+        raise CommandError(str(data.get("error") or "The worker gave no answer."))
+    diff = str(data.get("diff") or "")
+    counts = data.get("counts") or {}
+    lines = ["Nothing was changed. This is what a dream would do now:", "", *_summary(counts)]
+    if data.get("error"):
+        lines += ["", f"Without the model's part: {one(data['error'])}"]
+    if data.get("note"):
+        lines += ["", one(data["note"])]
     text = "\n".join(lines)
-    if not found.diff:
+    if not diff:
         return Page(text, data)
-    marks = fence(found.diff)
+    marks = fence(diff)
     return Page(
-        f"{text}\n\n{marks}diff\n{found.diff.rstrip()}\n{marks}",
+        f"{text}\n\n{marks}diff\n{diff.rstrip()}\n{marks}",
         data,
-        text=f"{text}\n\n{found.diff.rstrip()}".replace("**", ""),
+        text=f"{text}\n\n{diff.rstrip()}".replace("**", ""),
     )
 
 

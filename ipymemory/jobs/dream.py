@@ -20,81 +20,54 @@ Events, all of job ``dream`` and with the dream's id as their run but for the la
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ipymemory import dream_journal, dream_state, lines, processes
+from ipymemory import (
+    dream_copy,
+    dream_journal,
+    dream_questions,
+    dream_state,
+    lines,
+    processes,
+)
 from ipymemory.config import Settings
+from ipymemory.dream_copy import Consolidated, Given
 from ipymemory.dream_journal import Change, Group, Placed
 from ipymemory.dream_lock import Busy, DreamLock, HeldLock
+from ipymemory.dream_outcome import Context as Context
+from ipymemory.dream_outcome import Dreamt as Dreamt
+from ipymemory.dream_outcome import reason
 from ipymemory.dream_state import kill as kill
 from ipymemory.dream_state import state as state
 from ipymemory.errors import IpymemoryError
-from ipymemory.events import Bus, Event
+from ipymemory.events import Event
 from ipymemory.files import make_folder, read_json, write_json
 from ipymemory.history import History, unified
-from ipymemory.memory_files import PERSONS, MemoryFolder, opened, proposals
-from ipymemory.places import Project, SessionFolder
+from ipymemory.memory_files import PERSONS, MemoryFolder, opened
+from ipymemory.places import Project
 from ipymemory.redaction import mask
-from ipymemory.tidying import Tidied, tidied
+from ipymemory.tidying import tidied
 from ipymemory.turns import new_id, utc_now
 
 log = logging.getLogger(__name__)
 
 JOB = "dream"
 ENGINE = "extractive"
+MODELS = "anthropic"
 
-MOST_QUESTIONS = 20
-"""Questions of dreams that wait at the same time, so that they do not bury other proposals."""
+_MODELS_SHARE = 0.9
+"""Of a dream's time what a model may take, so that the rest is put in place in any case."""
 
 MOST_TOLD = 200
 """Files whose change is told as it is made; who wants more reads the diff of the run."""
 
 DIFF_CHARS = 4000
 """Characters of what is told of one file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the job works with; `session` is the one in whose worker it runs, if any."""
-
-    project: Project
-    settings: Settings
-    bus: Bus = field(default_factory=Bus)
-    session: SessionFolder | None = None
-    sessions: int = 0
-    """Sessions since the last dream: what it is under review for."""
-    confirmed: bool = False
-    cancelled: Callable[[], bool] = lambda: False
-
-
-@dataclass(frozen=True, slots=True)
-class Dreamt:
-    """How a dream ended, in counts. `status`: ``done``, ``planned``, ``locked``, ``refused``,
-    ``killed`` or ``failed``."""
-
-    status: str
-    run: str = ""
-    error: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    diff: str = ""
-    """What would change, of a plan only. It never leaves in an event."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON values, without anything that a memory says."""
-        return {
-            "status": self.status,
-            "run": self.run,
-            "error": self.error,
-            "counts": dict(self.counts),
-            "seconds": round(self.seconds, 2),
-        }
 
 
 def records(project: Project, *, shared: bool) -> Path:
@@ -112,8 +85,13 @@ def plan(context: Context) -> Dreamt:
     try:
         folder = opened(context.project, context.settings)
         found = tidied(folder, context.project.root, PERSONS)
-        diff = "".join(_diff(change) for group in found.groups for change in group)
-        return Dreamt("planned", counts=found.counts, diff=diff)
+        plans = context.project.folder / "dream" / "plans"
+        seconds = context.settings.dream.minutes * _MODELS_SHARE * 60
+        given = Given(folder, found, plans, new_id(), seconds, context.cancelled)
+        by = _by_model(context, given)
+        diff = "".join(_diff(change) for group in by.groups for change in group)
+        counts = _sum(found.counts, by)
+        return Dreamt("planned", "", by.error, counts, note=context.note, diff=diff)
     except IpymemoryError as error:
         return Dreamt("failed", error=str(error))
 
@@ -175,6 +153,7 @@ class _Dream:
         self.told: dict[str, Any] = {}
         self.files = 0
         self.last_told = 0.0
+        self.engine = ENGINE if context.model is None else MODELS
 
     def dream(self) -> Dreamt:
         folder = self.folder
@@ -197,6 +176,7 @@ class _Dream:
             dream_state.killed(self.project).unlink(missing_ok=True)
             self.tell("orient")
             _finish(self.project, self.context.settings, self.folder)
+            dream_copy.sweep(self.place)
             outcome = self.work()
         finally:
             if outcome.status == "done":
@@ -213,25 +193,39 @@ class _Dream:
         if self.over():
             return Dreamt("killed", counts=found.counts)
         self.tell("consolidate", memories=found.counts["memories"])
+        seconds = (self.end - time.monotonic()) * _MODELS_SHARE
+        given = Given(
+            self.folder, found, self.place, self.id, seconds, self.over, self.count, self.say
+        )
+        by = _by_model(self.context, given)
+        if self.over():
+            return Dreamt("killed", counts={"memories": found.counts["memories"]})
+        counts = _sum(found.counts, by)
         history = History(self.project.history, self.context.settings.memory.history_keep)
         session = self.context.session.id if self.context.session else ""
-        run = history.begin(JOB, ENGINE, reason(found.counts), (), session)
+        run = history.begin(JOB, self.engine, reason(counts), (), session)
         placed = Placed()
-        if found.groups:
+        if by.groups:
             with self.folder.held_still(confirmed=self.context.confirmed):
                 self.tell("prune", phase="updating")
-                placed = dream_journal.place(
-                    self.place, run, found.groups, self.over, self.one_placed
-                )
+                placed = dream_journal.place(self.place, run, by.groups, self.over, self.one_placed)
             run.close()
         if placed.cancelled:
             return Dreamt("killed", counts={"memories": found.counts["memories"]})
         self.recall_follows()
-        asked = self.ask(found)
-        counts = {**found.counts, "asked": asked}
+        questions = dream_questions.Questions(self.project, session)
+        counts["asked"] = questions.contradictions(found.doubts)
+        left: tuple[str, ...] = ()
+        if self.context.asks:
+            counts["asked"] += questions.removals(self.folder, by.asked)
+        elif by.asked:
+            left = tuple(f"{name}: {why}" for name, why in by.asked)
+            counts["not_removed"] = len(left)
         if placed.left_out:
             counts["left_out"] = counts.get("left_out", 0) + len(placed.left_out)
-        return Dreamt("done", run.id if run.writes else "", counts=counts)
+        id = run.id if run.writes else ""
+        status = "failed" if by.error else "done"
+        return Dreamt(status, id, by.error, counts, note=self.context.note, left=left)
 
     def over(self) -> bool:
         """Return whether the dream is to end: killed, out of time, or the worker's end."""
@@ -242,6 +236,14 @@ class _Dream:
         except IpymemoryError:
             return True
         return told is not None and told.get("id") == self.id
+
+    def count(self, counts: dict[str, Any]) -> None:
+        """Take counts of how far the model is."""
+        self.tell("consolidate", **counts)
+
+    def say(self, kind: str, details: dict[str, Any]) -> None:
+        """Tell of something that is shown and kept nowhere."""
+        self.context.bus.emit(Event(kind, JOB, self.id, details))
 
     def one_placed(self, group: Group) -> None:
         changed = [each for each in group if each.before != each.after]
@@ -264,6 +266,7 @@ class _Dream:
             "started": self.told.get("started") or utc_now(),
             "owner": processes.own().as_dict(),
             "sessions": self.context.sessions,
+            "engine": self.engine,
             "files": self.files,
             **more,
         }
@@ -275,27 +278,6 @@ class _Dream:
             shown = {key: value for key, value in self.told.items() if key != "owner"}
             self.context.bus.emit(Event("dream", JOB, self.id, shown))
 
-    def ask(self, found: Tidied) -> int:
-        """Put each contradiction to the user once; return how many are new."""
-        path = self.place / "asked.jsonl"
-        before, _ = lines.read(path)
-        known = {str(each.get("pair")) for each in before}
-        store = self.project.proposals
-        waiting = sum(each.job == JOB for each in proposals.waiting(store))
-        asked = 0
-        for doubt in found.doubts:
-            newest, *older = doubt.memories
-            for each in older:
-                pair = hashlib.sha256(f"{newest.digest} {each.digest}".encode()).hexdigest()[:32]
-                if pair in known or waiting + asked >= MOST_QUESTIONS:
-                    continue
-                why = f"{newest.name}, which is newer, says something else of {doubt.subject}"
-                session = self.context.session.id if self.context.session else ""
-                proposals.propose(store, JOB, session, None, each.name, why)
-                lines.append(path, {"type": "asked", "time": utc_now(), "pair": pair})
-                asked += 1
-        return asked
-
     def recall_follows(self) -> None:
         # Late, since recall stands on the memories; it catches up by itself at the next question.
         from ipymemory.recall import Recall
@@ -304,16 +286,18 @@ class _Dream:
             Recall(self.project, self.folder).sync()
 
 
-def reason(counts: Mapping[str, int]) -> str:
-    """Return in a phrase what a dream did."""
-    words = (
-        ("merged", "{} merged"),
-        ("dated", "{} dated"),
-        ("marked", "{} marked"),
-        ("relinked", "{} relinked"),
-    )
-    said = [form.format(counts[key]) for key, form in words if counts.get(key)]
-    return f"tidied {counts.get('memories', 0):,} memories: {', '.join(said) or 'nothing to do'}"
+def _by_model(context: Context, given: Given) -> Consolidated:
+    """Return all there is to do, with the model's part where one may work."""
+    if context.model is None or not given.found.counts["memories"]:
+        return Consolidated(given.found.groups)
+    make_folder(given.place)
+    return context.model(given)
+
+
+def _sum(counts: Mapping[str, int], by: Consolidated) -> dict[str, int]:
+    """Return what both did, by kind."""
+    both = {key: counts.get(key, 0) + by.counts.get(key, 0) for key in (*counts, *by.counts)}
+    return both | {"asked": counts["asked"] + len(by.asked)} if "asked" in counts else both
 
 
 def _finish(project: Project, settings: Settings, folder: MemoryFolder) -> None:
@@ -334,11 +318,12 @@ def _diff(change: Change) -> str:
 
 def _record(context: Context, outcome: Dreamt) -> None:
     """Tell of the outcome, and note it in the worker's log."""
+    engine = ENGINE if context.model is None else MODELS
     kind = "finished" if outcome.status == "done" else "failed"
     context.bus.emit(Event(kind, JOB, outcome.run, outcome.as_dict()))
     if context.session is None or outcome.status in ("locked", "refused"):
         return
-    line = {"type": "run", "time": utc_now(), "job": JOB, "engine": ENGINE, **outcome.as_dict()}
+    line = {"type": "run", "time": utc_now(), "job": JOB, "engine": engine, **outcome.as_dict()}
     try:
         lines.append(context.session.worker_log, {**line, "id": outcome.run or new_id()})
     except IpymemoryError as error:
