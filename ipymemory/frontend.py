@@ -122,6 +122,11 @@ class Frontend:
         kind, details = event.get("kind"), event.get("details")
         if not isinstance(details, Mapping):
             return
+        if event.get("job") == "dream" and self.connected:
+            from ipymemory import page_dream  # late: dreams are rare
+
+            if (dream := page_dream.told(event)) is not None:
+                self.push("dream", **dream)
         if kind == "document":
             self._on_new_text(details, str(event.get("run", "")))
         elif kind in ("finished", "failed"):
@@ -205,7 +210,7 @@ class Frontend:
         return known[kind](body)
 
     def _on_hello(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from ipymemory import __version__, page_messages
+        from ipymemory import __version__, page_dream, page_messages
 
         page_messages.short(body, "frontend")
         self._session.page.afresh()
@@ -214,8 +219,12 @@ class Frontend:
         self._announce()
         notes = self._session.notes_text()
         return {
-            "type": "welcome", "version": __version__, "notes": notes, **self._session.state()
-        }  # fmt: skip
+            "type": "welcome",
+            "version": __version__,
+            "notes": notes,
+            "dream": page_dream.standing(self._session.project),
+            **self._session.state(),
+        }
 
     def _on_cells(self, body: Mapping[str, Any]) -> dict[str, Any]:
         from ipymemory import page_messages
@@ -246,15 +255,17 @@ class Frontend:
         return {"type": "ok"}
 
     def _on_command(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from ipymemory import page_messages
+        from ipymemory import page_dream, page_messages
 
         name = page_messages.short(body, "name")
         if name == "notes":
             return {"type": "notes", "text": self._session.notes_text()}
         if name == "status":
             return {"type": "status", **self._session.state()}
+        if name == page_dream.KILL:
+            return page_dream.end(self._session.project)
         raise page_messages.Refused(
-            "There is no such command. The page may ask for “notes” and “status”."
+            "There is no such command. The page may ask for “notes” and “status”, and end a dream."
         )
 
 

@@ -103,6 +103,7 @@ PARTS = {
     "git_reading": "tools",
     "page_messages": "frontend",
     "page_text": "frontend",
+    "page_dream": "frontend",
     "notebook_spans": "notebooks",
     "document_records": "documents",
     "document_files": "documents",

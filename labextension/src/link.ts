@@ -6,6 +6,7 @@ import { JSONObject, UUID } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Documents } from './documents';
+import { Dream } from './dream';
 import { ISession, PUSH, RPC, VERSION, read, readSession, readUpdate, text } from './protocol';
 import { Texts } from './texts';
 
@@ -32,6 +33,8 @@ export class Link implements IDisposable {
     this.texts = new Texts(panel, (type, fields) => this.request(type, fields));
     this.documents = new Documents(panel, (type, fields) => this.request(type, fields));
     this.documents.changed.connect(() => this._changed.emit());
+    this.dream = new Dream((type, fields) => this.request(type, fields));
+    this.dream.changed.connect(() => this._changed.emit());
     const context = panel.sessionContext;
     context.kernelChanged.connect(this._onKernelChanged, this);
     context.statusChanged.connect(this._onStatus, this);
@@ -44,6 +47,7 @@ export class Link implements IDisposable {
 
   readonly texts: Texts;
   readonly documents: Documents;
+  readonly dream: Dream;
 
   /** Emitted when anything changed that is shown. */
   get changed(): ISignal<this, void> {
@@ -75,6 +79,7 @@ export class Link implements IDisposable {
     this._disposed = true;
     this.texts.stop();
     this.documents.dispose();
+    this.dream.dispose();
     this._unbind();
     Signal.disconnectReceiver(this);
     Signal.clearData(this);
@@ -227,6 +232,7 @@ export class Link implements IDisposable {
     }
     this._session = readSession(reply);
     this._notes = text(reply.notes, MOST_NOTES);
+    this.dream.begin(reply.dream);
     this._set('linked');
     this.texts.all();
   }
@@ -246,6 +252,8 @@ export class Link implements IDisposable {
       if (update) {
         this.documents.take(update);
       }
+    } else if (message?.type === 'dream') {
+      this.dream.take(message);
     } else if (message?.type === 'notes') {
       this._notes = text(message.text, MOST_NOTES);
       this._changed.emit();
@@ -260,6 +268,7 @@ export class Link implements IDisposable {
     this._rpc = null;
     this._session = null;
     this._notes = '';
+    this.dream.begin(undefined);
     this._pending.forEach(resolve => resolve(null));
     this._pending.clear();
     this._set(state);

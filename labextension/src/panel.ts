@@ -5,6 +5,8 @@ import { LabIcon } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import { IDocument } from './documents';
+import { DreamView } from './dream-view';
+import { element } from './elements';
 import { Link } from './link';
 import { words } from './marks';
 import { compare } from './merge';
@@ -99,6 +101,7 @@ export class MemoryPanel extends Widget {
       this._state,
       element('h2', '', 'Living documents'),
       this._documents,
+      this._dream.node,
       element('h2', '', 'Session notes'),
       this._notes
     );
@@ -137,6 +140,7 @@ export class MemoryPanel extends Widget {
       this._state.textContent = long;
     }
     this._showDocuments(link?.documents.list ?? []);
+    this._dream.show(link?.dream ?? null);
     void this._showNotes(state === 'absent' || !link ? '' : link.notes);
   }
 
@@ -238,6 +242,7 @@ export class MemoryPanel extends Widget {
   private _state: HTMLElement;
   private _documents: HTMLElement;
   private _notes: HTMLElement;
+  private _dream = new DreamView();
   private _wanted = '';
   private _open = new Set<string>();
   private _shown = '-';
@@ -303,15 +308,4 @@ function difference(before: string, after: string, label: string): HTMLElement {
     diff.append(element(kind, '', line.text + (line.kind === 'same' ? '\n' : '')));
   }
   return diff;
-}
-
-function element(tag: string, name: string, text = ''): HTMLElement {
-  const made = document.createElement(tag);
-  if (name) {
-    made.className = name;
-  }
-  if (text) {
-    made.textContent = text;
-  }
-  return made;
 }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from driver import FLAGS, HEARD, Missing, Notebook, Server, browser_path, event, server
 from kernels import eventually
+from model_server import Fault, ModelServer
 
 pytestmark = pytest.mark.lab
 
@@ -387,7 +390,51 @@ def test_a_conflict_leaves_the_persons_text_and_keeps_a_proposal(notebook: Noteb
     assert "conflict" in outcomes
 
 
+MAGIC = "get_ipython().run_line_magic('memory', {!r})"
+
+
+@pytest.mark.spec("D5", "D6", "D7", "L12")
+def test_a_dream_is_shown_while_it_runs_and_ends_by_its_button(notebook: Notebook) -> None:
+    words = ("Exports of the shop are delivered as CSV files", "Levels of the lake are in metres")
+    with ModelServer(lambda body, number: "Nothing is to be done.") as model:
+        model.faults = [Fault("hang")]
+        nb = notebook.open(
+            "dream.ipynb", ("code", LOAD), ("code", "1"), ("code", "%memory dream --now")
+        )
+        nb.kernel(f"import os; os.environ.update({model.environment()!r})")
+        nb.loaded(0)
+        nb.run(1)
+        for line in (*(f"remember {each}." for each in words), "engine anthropic"):
+            nb.kernel(MAGIC.format(line))
+        nb.edit(2)
+        nb.page.keyboard.press("Control+Enter")
+        dream = nb.panel(".ipymemory-dream")
+        dream.get_by_text("brings together").wait_for()
+        eventually(lambda: model.requests, "the model is asked")
+        shot(nb, "dreaming")
+        button = dream.get_by_role("button", name="End the dream")
+        button.focus()
+        nb.page.keyboard.press("Enter")
+        nb.panel(".ipymemory-dream[data-status='killed']").wait_for()
+        (state,) = nb.server.home.glob("projects/*/dream/state.json")
+        told, wish = (
+            datetime.fromisoformat(json.loads(path.read_text())[name])
+            for path, name in ((state, "ended"), (state.with_name("kill.json"), "time"))
+        )
+        assert (told - wish).total_seconds() < 1
+        assert not button.is_visible()
+        nb.cell(2).get_by_text("The memories are as they were").wait_for()
+        nb.run(2)
+        nb.panel(".ipymemory-dream[data-status='done']").wait_for()
+        shot(nb, "dreamt")
+        nb.command("docmanager:save")
+        saved = (nb.server.work / "dream.ipynb").read_text("utf-8")
+        assert "2 memories looked through" in saved
+        assert not [each for each in words if each in saved]
+
+
 @in_lab
+@pytest.mark.spec("M1")
 def test_nothing_is_written_where_no_living_document_is(notebook: Notebook) -> None:
     evil = "# Tides <img src=x onerror='window.evil = 1'><script>window.evil = 2</script>"
     nb = notebook.open("hostile.ipynb", ("markdown", evil), ("code", LOAD), ("code", "1"))

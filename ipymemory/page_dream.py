@@ -1,0 +1,60 @@
+"""A dream as the page shows it: how it stands, what it does, and the button that ends it.
+
+What the page is told of the state are counts; words of memories go to it only while they come, to
+be shown and kept nowhere (behaviour L12). The wish to end a dream goes to the disk, where the
+dream looks for it, so that it counts also while the kernel and its worker are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ipymemory import dream_state
+from ipymemory.errors import IpymemoryError
+from ipymemory.page_messages import Refused
+from ipymemory.places import Project
+
+JOB = "dream"
+
+KILL = "dream-kill"
+"""The command that the page's button sends."""
+
+_STATE = (
+    *("id", "status", "phase", "step", "started", "sessions", "files", "engine", "turns"),
+    *("calls", "tokens", "usd", "seconds", "run", "error", "counts"),
+)
+_PASSING = {"dream_turn": "turn", "dream_file": "file", "doing": "doing"}
+"""What is shown while it comes, by kind of event and the field that bears it."""
+
+
+def told(event: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the page is told of a worker's event, None where it is none of a dream."""
+    details = event.get("details")
+    if event.get("job") != JOB or not isinstance(details, Mapping):
+        return None
+    kind = str(event.get("kind"))
+    if name := _PASSING.get(kind):
+        return {name: dict(details)}
+    if kind in ("dream", "finished", "failed"):
+        return {"state": _counts(details)}
+    return None
+
+
+def standing(project: Project) -> dict[str, Any]:
+    """Return how the last dream of the project stands, nothing where there was none."""
+    return _counts(dream_state.state(project))
+
+
+def end(project: Project) -> dict[str, Any]:
+    """Have the dream that runs end; return the reply to the page. Raises `Refused`."""
+    try:
+        running = dream_state.kill(project)
+    except IpymemoryError as error:
+        raise Refused(str(error)) from error
+    text = "The dream ends; the memories stay as they were." if running else "No dream is running."
+    return {"type": "ok", "killed": running, "text": text}
+
+
+def _counts(details: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: details[name] for name in _STATE if name in details}

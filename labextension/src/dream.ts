@@ -1,0 +1,198 @@
+/**
+ * The dream of one notebook's session: how it stands, and what it does while it does it.
+ *
+ * The kernel tells counts, and beside them words that are shown while they come. They live in
+ * this page alone: nothing here is saved with the notebook.
+ */
+
+import { JSONObject, JSONValue } from '@lumino/coreutils';
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import { text } from './protocol';
+import { Send } from './texts';
+
+/** Turns and files that are shown, the newest. */
+const MOST_TURNS = 5;
+const MOST_FILES = 50;
+
+/** Kinds of work that a dream counts, with the words for them. */
+const COUNTED: readonly [string, string][] = [
+  ['merged', 'merged'],
+  ['rewritten', 'rewritten'],
+  ['removed', 'removed'],
+  ['dated', 'dated'],
+  ['marked', 'marked'],
+  ['relinked', 'relinked'],
+  ['asked', 'asked'],
+  ['left_out', 'left alone'],
+  ['not_removed', 'not removed']
+];
+
+export interface IState {
+  readonly status: string;
+  readonly phase: string;
+  readonly step: string;
+  readonly started: number;
+  readonly seconds: number;
+  readonly sessions: number;
+  readonly files: number;
+  readonly memories: number;
+  readonly tokens: number;
+  readonly usd: number;
+  readonly run: string;
+  readonly error: string;
+  /** What was done, a few words each. */
+  readonly done: readonly string[];
+}
+
+export interface IFile {
+  readonly name: string;
+  readonly diff: string;
+}
+
+export class Dream implements IDisposable {
+  constructor(private _send: Send) {}
+
+  /** Emitted when anything changed that is shown. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** How it stands, null where there was none. */
+  get state(): IState | null {
+    return this._state;
+  }
+
+  get running(): boolean {
+    return this._state?.status === 'running';
+  }
+
+  /** What it is doing, in a few words. */
+  get doing(): string {
+    return this.running ? this._doing : '';
+  }
+
+  /** What the model said in its last turns. */
+  get turns(): readonly string[] {
+    return this._turns;
+  }
+
+  /** The files it has written, with what changed. */
+  get files(): readonly IFile[] {
+    return this._files;
+  }
+
+  /** Whether it was told to end and has not yet. */
+  get ending(): boolean {
+    return this.running && this._ending;
+  }
+
+  get isDisposed(): boolean {
+    return this._disposed;
+  }
+
+  dispose(): void {
+    this._disposed = true;
+    Signal.clearData(this);
+  }
+
+  /** Begin with what the kernel knows of the last dream, nothing without a kernel. */
+  begin(state: JSONValue | undefined): void {
+    this._forget();
+    this._id = '';
+    this._state = null;
+    this._read(state);
+    this._changed.emit();
+  }
+
+  /** Take in a message about a dream. */
+  take(message: JSONObject): void {
+    this._read(message.state);
+    const turn = object(message.turn);
+    const said = turn && text(turn.text, 2000).trim();
+    if (said) {
+      this._turns = [...this._turns, said].slice(-MOST_TURNS);
+    }
+    const file = object(message.file);
+    if (file) {
+      const found = { name: text(file.file, 200), diff: text(file.diff, 5000) };
+      this._files = [...this._files, found].slice(-MOST_FILES);
+    }
+    const doing = object(message.doing);
+    if (doing) {
+      this._doing = text(doing.text, 100);
+    }
+    this._changed.emit();
+  }
+
+  /** End the dream that runs; return whether there was one. */
+  async kill(): Promise<boolean> {
+    this._ending = true;
+    this._changed.emit();
+    const reply = await this._send('command', { name: 'dream-kill' });
+    const found = reply?.killed === true;
+    if (!found) {
+      this._ending = false;
+      this._changed.emit();
+    }
+    return found;
+  }
+
+  private _forget(): void {
+    this._turns = [];
+    this._files = [];
+    this._doing = '';
+    this._ending = false;
+  }
+
+  private _read(value: JSONValue | undefined): void {
+    const told = object(value);
+    const status = told && text(told.status, 50);
+    if (!told || !status) {
+      return;
+    }
+    const id = text(told.id, 100);
+    if (id && id !== this._id) {
+      this._id = id;
+      this._state = null;
+      this._forget();
+    }
+    const counts = object(told.counts) ?? {};
+    const before = this._state;
+    const began = Date.parse(text(told.started, 50));
+    this._state = {
+      status,
+      phase: text(told.phase, 50) || (before?.phase ?? ''),
+      step: text(told.step, 50) || (before?.step ?? ''),
+      started: Number.isNaN(began) ? (before?.started ?? 0) : began,
+      seconds: number(told.seconds),
+      sessions: number(told.sessions) || (before?.sessions ?? 0),
+      files: number(told.files) || (before?.files ?? 0),
+      memories: number(counts.memories) || (before?.memories ?? 0),
+      tokens: number(told.tokens) || (before?.tokens ?? 0),
+      usd: number(told.usd) || (before?.usd ?? 0),
+      run: text(told.run, 100),
+      error: text(told.error, 500),
+      done: COUNTED.filter(([key]) => number(counts[key])).map(
+        ([key, word]) => `${number(counts[key]).toLocaleString()} ${word}`
+      )
+    };
+  }
+
+  private _state: IState | null = null;
+  private _id = '';
+  private _doing = '';
+  private _turns: readonly string[] = [];
+  private _files: readonly IFile[] = [];
+  private _ending = false;
+  private _disposed = false;
+  private _changed = new Signal<this, void>(this);
+}
+
+function object(value: JSONValue | undefined): JSONObject | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+}
+
+function number(value: JSONValue | undefined): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
