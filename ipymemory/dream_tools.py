@@ -17,7 +17,7 @@ from ipymemory.errors import ToolError
 from ipymemory.extractive.references import without_mark
 from ipymemory.history import Run
 from ipymemory.memory_files import PERSONS
-from ipymemory.memory_files.values import Memory, Source
+from ipymemory.memory_files.values import Memory, Source, one_line
 from ipymemory.memory_tools import MemoryTool, text_spec
 from ipymemory.models import ToolSpec
 from ipymemory.redaction import mask
@@ -121,7 +121,7 @@ class Consolidating:
         file = self.copy.find(given["name"])
         self._free(file)
         memory = self.copy.memory(file)
-        because = mask(given["because"])
+        because = one_line(mask(given["because"]))
         try:
             other: File | None = self.copy.find(because)
         except ToolError:

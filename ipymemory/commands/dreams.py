@@ -235,8 +235,9 @@ DREAM = Command(
         JSON,
     ),
     details=(
-        "It runs by itself at rest, a day and five other sessions after the last one. Nothing "
-        "that only one memory says is removed, what contradicts is asked, and one undo takes a "
-        "dream back."
+        "It runs by itself at rest, a day and five other sessions after the last one. The "
+        "built-in engine removes nothing that only one memory says, and asks what contradicts; a "
+        "model, where you agreed to one, also removes what a newer memory contradicts. One undo "
+        "takes a dream back."
     ),
 )

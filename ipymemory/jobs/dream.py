@@ -63,6 +63,9 @@ MODELS = "anthropic"
 _MODELS_SHARE = 0.9
 """Of a dream's time what a model may take, so that the rest is put in place in any case."""
 
+_LOOK_SECONDS = 0.02
+"""How often at most it is looked whether the dream is to end."""
+
 MOST_TOLD = 200
 """Files whose change is told as it is made; who wants more reads the diff of the run."""
 
@@ -153,6 +156,8 @@ class _Dream:
         self.told: dict[str, Any] = {}
         self.files = 0
         self.last_told = 0.0
+        self.looked = 0.0
+        self.killed = False
         self.engine = ENGINE if context.model is None else MODELS
 
     def dream(self) -> Dreamt:
@@ -229,13 +234,19 @@ class _Dream:
 
     def over(self) -> bool:
         """Return whether the dream is to end: killed, out of time, or the worker's end."""
-        if self.context.cancelled() or time.monotonic() > self.end:
+        now = time.monotonic()
+        if self.killed or self.context.cancelled() or now > self.end:
             return True
+        # A search asks for every file it comes by.
+        if now - self.looked < _LOOK_SECONDS:
+            return False
+        self.looked = now
         try:
             told = read_json(dream_state.killed(self.project))
         except IpymemoryError:
-            return True
-        return told is not None and told.get("id") == self.id
+            told = {"id": self.id}
+        self.killed = told is not None and told.get("id") == self.id
+        return self.killed
 
     def count(self, counts: dict[str, Any]) -> None:
         """Take counts of how far the model is."""
@@ -288,7 +299,7 @@ class _Dream:
 
 def _by_model(context: Context, given: Given) -> Consolidated:
     """Return all there is to do, with the model's part where one may work."""
-    if context.model is None or not given.found.counts["memories"]:
+    if context.model is None or given.found.counts["memories"] < 2:
         return Consolidated(given.found.groups)
     make_folder(given.place)
     return context.model(given)
