@@ -263,9 +263,12 @@ class Frontend:
         if name == "status":
             return {"type": "status", **self._session.state()}
         if name == page_dream.KILL:
-            return page_dream.end(self._session.project)
+            return page_dream.end(self._session.project, page_messages.short(body, "dream"))
+        if name == page_dream.STANDING:
+            return {"type": "dream", "state": page_dream.standing(self._session.project)}
         raise page_messages.Refused(
-            "There is no such command. The page may ask for “notes” and “status”, and end a dream."
+            "There is no such command. The page may ask for “notes”, “status” and “dream”, and end "
+            "a dream."
         )
 
 

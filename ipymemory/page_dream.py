@@ -20,6 +20,9 @@ JOB = "dream"
 KILL = "dream-kill"
 """The command that the page's button sends."""
 
+STANDING = "dream"
+"""The command by which a page asks how the dream stands that another process may be having."""
+
 _STATE = (
     *("id", "status", "phase", "step", "started", "sessions", "files", "engine", "turns"),
     *("calls", "tokens", "usd", "seconds", "run", "error", "counts"),
@@ -46,8 +49,13 @@ def standing(project: Project) -> dict[str, Any]:
     return _counts(dream_state.state(project))
 
 
-def end(project: Project) -> dict[str, Any]:
-    """Have the dream that runs end; return the reply to the page. Raises `Refused`."""
+def end(project: Project, id: str) -> dict[str, Any]:
+    """Have the dream `id` end, if it runs; return the reply to the page. Raises `Refused`.
+
+    A page may show a dream that is over: then the one that runs now is another, and goes on.
+    """
+    if dream_state.state(project).get("id") != id:
+        raise Refused("This dream is over, so there is none to end.")
     try:
         running = dream_state.kill(project)
     except IpymemoryError as error:

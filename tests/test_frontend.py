@@ -73,6 +73,9 @@ def test_the_page_is_answered_while_the_kernel_rests_and_never_hurts_it(kernel: 
     assert page.say("hello", v=2)["type"] == "unsupported"
     assert page.say("hello", v=2)["versions"] == [1]
     assert page.say("no such thing")["type"] == "refused"
+    assert page.say("command", name="dream").items() >= {"type": "dream", "state": {}}.items()
+    for id in ("f" * 24, "", None, ["f"], "f" * 10_000):
+        assert page.say("command", name="dream-kill", dream=id)["type"] == "refused"
     assert page.say_raw(["no", "object"])["type"] == "refused"
     assert page.say_raw({"v": 1, "type": 7, "id": "x"}, "x")["type"] == "refused"
     assert page.say("cells", cells="x")["type"] == "refused"

@@ -19,6 +19,9 @@ const ENDED: Record<string, string> = {
   refused: 'The memories were not tidied'
 };
 
+/** Seconds between two questions how a dream stands that runs. */
+const ASK = 3;
+
 export class DreamView {
   constructor() {
     this.node = element('section', 'ipymemory-dream');
@@ -29,7 +32,12 @@ export class DreamView {
     this._kill = element('button', '', 'End the dream') as HTMLButtonElement;
     this._kill.type = 'button';
     this._kill.title = 'The memories stay as they were';
-    this._kill.addEventListener('click', () => void this._dream?.kill());
+    // Not disabled while the dream ends: that would take the focus from a keyboard.
+    this._kill.addEventListener('click', () => {
+      if (!this._dream?.ending) {
+        void this._dream?.kill();
+      }
+    });
     this._turns = element('ul', 'ipymemory-turns');
     this._turns.setAttribute('aria-label', 'What the dream says');
     this._files = element('div', '');
@@ -59,13 +67,13 @@ export class DreamView {
     put(this._told, told(state, dream.ending));
     put(this._count, counted(state, dream.doing));
     const focused = this._kill === document.activeElement;
-    this._kill.hidden = !dream.running;
-    this._kill.disabled = dream.ending;
-    if (focused && this._kill.hidden) {
-      // Where the button was, so that a keyboard is not thrown back to the top.
+    this._kill.setAttribute('aria-disabled', String(dream.ending));
+    if (focused && !dream.running) {
+      // Before the button goes, so that a keyboard is not thrown back to the top.
       this._told.tabIndex = -1;
       this._told.focus();
     }
+    this._kill.hidden = !dream.running;
     this._list(dream);
     this._tick(dream.running);
   }
@@ -99,6 +107,9 @@ export class DreamView {
     if (running && !this._timer) {
       this._timer = window.setInterval(() => {
         if (this.node.isConnected && this._dream?.running) {
+          if (++this._ticks % ASK === 0) {
+            void this._dream.ask();
+          }
           this.show(this._dream);
         } else {
           this._tick(false);
@@ -118,6 +129,7 @@ export class DreamView {
   private _files: HTMLElement;
   private _listed = '';
   private _timer = 0;
+  private _ticks = 0;
 }
 
 function told(state: IState, ending: boolean): string {

@@ -129,13 +129,21 @@ export class Dream implements IDisposable {
   async kill(): Promise<boolean> {
     this._ending = true;
     this._changed.emit();
-    const reply = await this._send('command', { name: 'dream-kill' });
+    const reply = await this._send('command', { name: 'dream-kill', dream: this._id });
     const found = reply?.killed === true;
     if (!found) {
       this._ending = false;
-      this._changed.emit();
+      await this.ask();
     }
     return found;
+  }
+
+  /** Ask how it stands: it may be another process that dreams, of which nobody else tells. */
+  async ask(): Promise<void> {
+    const reply = await this._send('command', { name: 'dream' });
+    if (reply && !this._disposed) {
+      this.take(reply);
+    }
   }
 
   private _forget(): void {
