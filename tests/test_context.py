@@ -219,6 +219,44 @@ def test_the_last_request_stands_in_the_summary_word_for_word(tmp_path: Path) ->
     assert "Why is *a* one?" in talk.fork("?").messages[0].text
 
 
+@pytest.mark.spec("S10", "S11")
+@pytest.mark.parametrize("again", [False, True], ids=["one worker", "a new one"])
+def test_two_in_a_row_keep_what_failed_names_exact_numbers_and_the_last_request(
+    tmp_path: Path, again: bool
+) -> None:
+    known = (
+        "- [3] merging on `cust_id_v2` failed: KeyError: 'cust_id_v2'",
+        "- [4] commit 9f3ab01c77 loads /data/raw/2026-03.parquet",
+        "- [5] the mean is 0.7312894 over 104,213 rows",
+    )
+    session, settings = Script(), Settings()
+    settings.session_notes.kept_tokens = settings.session_notes.kept_turns = 0
+    talk = Conversation(folder(tmp_path), settings)
+    session.cell("a = 1")
+    talk.follow(session.steps)
+    said = (Message("user", "Why is *a* one?"), Message("assistant", "You said so."))
+    talk.answered(session.ask(), said)
+    for number in range(3):
+        session.cell(f"b_{number} = 1", out="word " * 50)
+        talk.follow(session.steps)
+        notes = NOTES.format("\n".join(known) + "\n- more\n" * number)
+        assert talk.compact(notes, session.entries[-1].id)
+        text = talk.fork("?").messages[0].text
+        assert all(each in text for each in known), number
+        assert text.count("Why is *a* one?") == 1, number
+        if again:
+            talk = Conversation(folder(tmp_path), settings)
+    talk.follow(session.steps)
+    session.cell("c = 1")
+    talk.follow(session.steps)
+    talk.answered(session.ask(), (Message("user", "And c?"), Message("assistant", "One.")))
+    session.cell("d = 1")
+    talk.follow(session.steps)
+    assert talk.compact(NOTES.format("x"), session.entries[-1].id)
+    text = talk.fork("?").messages[0].text
+    assert "And c?" in text and "Why is" not in text
+
+
 @pytest.mark.spec("S10")
 def test_without_notes_nothing_is_dropped(tmp_path: Path) -> None:
     talk = Conversation(folder(tmp_path), Settings())

@@ -275,7 +275,8 @@ class Conversation:
 
     def _drop(self, first: int, summary: str, index: str) -> None:
         pieces = self._told_pieces()
-        made = records.Compaction(summary, pieces[first - 1].at, mask(index))
+        kept_from, request = pieces[first - 1].at, self._last_request()
+        made = records.Compaction(summary, kept_from, mask(index), request)
         records.append_compaction(self._folder, made)
         self._compaction, self._before, self._index = made, None, made.index
         self._pieces, self._news, self._told = pieces[first:], [], 0
@@ -318,7 +319,9 @@ class Conversation:
     def _last_request(self) -> str:
         asked = [each for each in self._pieces if not each.cell and len(each.messages) > 1]
         questions = [each.messages[0].text for each in asked if each.messages[-1] is not _HEARD]
-        return questions[-1] if questions else ""
+        if questions:
+            return questions[-1]
+        return self._compaction.request if self._compaction is not None else ""
 
     @property
     def level(self) -> str:

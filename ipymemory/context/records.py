@@ -24,12 +24,14 @@ MOST_TEXT = 16_000
 class Compaction:
     """What stands for all that was told up to `kept_from`, a place in the transcript in bytes.
 
-    `index` is the memory index from then on.
+    `index` is the memory index from then on, `request` the last request of the person in it, word
+    for word: the next compaction may find no newer one.
     """
 
     summary: str
     kept_from: int
     index: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def append_messages(folder: SessionFolder, ask: str, messages: Sequence[Message]
 def append_compaction(folder: SessionFolder, compaction: Compaction) -> None:
     """Keep a compaction; raises `IpymemoryError` when it cannot be kept."""
     told = {"summary": compaction.summary, "kept_from": compaction.kept_from}
-    told["index"] = compaction.index
+    told |= {"index": compaction.index, "request": compaction.request}
     lines.append(folder.worker_log, {"type": "compaction", "time": utc_now(), **told})
 
 
@@ -100,7 +102,8 @@ def read(folder: SessionFolder) -> Kept:
             noted = Noted(*(number if isinstance(number, int) else 0 for number in numbers))
         if each.get("type") == "compaction":
             index, news = str(each.get("index", "")), []
-            compaction = Compaction(str(each.get("summary", "")), _place(each, "kept_from"), index)
+            summary, request = (str(each.get(name, "")) for name in ("summary", "request"))
+            compaction = Compaction(summary, _place(each, "kept_from"), index, request)
         if each.get("type") == "memory_index":
             index, news = str(each.get("text", "")), []
         if each.get("type") == "memory_news" and isinstance(each.get("lines"), Mapping):
