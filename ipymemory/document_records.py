@@ -60,7 +60,7 @@ class Record:
     rests_on: tuple[tuple[str, str], ...]
 
     def agrees(self, other: Record | None) -> bool:
-        """Return whether `other` names the same cells, as they are, in a file of that name."""
+        """Return whether `other`, if any, names the same cells in a file of the same name."""
         return other is not None and (self.file, self.rests_on) == (other.file, other.rests_on)
 
     def as_dict(self) -> dict[str, Any]:

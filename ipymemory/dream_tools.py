@@ -19,11 +19,8 @@ from ipymemory.history import Run
 from ipymemory.memory_files import PERSONS
 from ipymemory.memory_files.values import Memory, Source, one_line
 from ipymemory.memory_tools import MemoryTool, text_spec
-from ipymemory.models import ToolSpec
 from ipymemory.redaction import mask
 from ipymemory.tools import Tool
-
-NAMES = ("Merge", "Rewrite", "Remove")
 
 MOST_MERGED = 8
 """Memories that are merged into one at once."""
@@ -58,6 +55,8 @@ REMOVE = text_spec(
     "name",
     "because",
 )
+
+NAMES = tuple(each.name for each in (MERGE, REWRITE, REMOVE))
 
 
 @dataclass(slots=True)
@@ -196,6 +195,3 @@ def _origins(kept: Memory, gone: list[Memory]) -> tuple[Source, ...]:
 def _rests_on_nothing(memory: Memory) -> bool:
     """Return whether the built-in engine has marked that what the memory names is gone."""
     return without_mark(memory.body) != memory.body
-
-
-SPECS: tuple[ToolSpec, ...] = (MERGE, REWRITE, REMOVE)

@@ -11,7 +11,7 @@ from pathlib import Path
 import dream_set
 import pytest
 
-from ipymemory import places
+from ipymemory import dream_state, places
 from ipymemory.config import Settings
 from ipymemory.dream_lock import NAME, HeldLock
 from ipymemory.events import Bus, Event
@@ -145,7 +145,7 @@ def test_the_lock_tells_when_and_is_put_back_where_it_failed(
     monkeypatch.setattr(dream, "tidied", fail)
     assert dream.dream(Context(project, Settings())).status == "failed"
     assert lock.stat().st_mtime == 1000
-    assert dream.state(project)["status"] == "failed"
+    assert dream_state.state(project)["status"] == "failed"
 
 
 @pytest.mark.spec("D2")
@@ -164,18 +164,18 @@ def test_of_two_dreams_the_second_does_nothing(tmp_path: Path) -> None:
 def test_a_kill_ends_the_dream_and_leaves_all_as_it_was(tmp_path: Path) -> None:
     project, folder = filled(tmp_path)
     before = held(folder.folder)
-    assert not dream.kill(project)
+    assert not dream_state.kill(project)
     bus = Bus()
 
     def at_update(event: Event) -> None:
         if event.details.get("phase") == "updating":
-            assert dream.kill(project)
+            assert dream_state.kill(project)
 
     bus.subscribe(at_update)
     assert dream.dream(Context(project, Settings(), bus)).status == "killed"
     assert held(folder.folder) == before
     assert not (folder.folder / NAME).exists()
-    assert not dream.kill(project)
+    assert not dream_state.kill(project)
     assert dream.dream(Context(project, Settings())).status == "done"
 
 

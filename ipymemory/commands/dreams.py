@@ -172,9 +172,9 @@ def _plan(place: Place) -> Page:
 
 
 def _status(place: Place) -> Page:
-    from ipymemory.jobs import dream
+    from ipymemory import dream_state
 
-    told = dream.state(place.project)
+    told = dream_state.state(place.project)
     gate = ""
     if place.live is not None and place.live.worker == "running":
         gate = str(place.live.ask("dream_gate", 2.0) or "")
@@ -206,9 +206,9 @@ def _status(place: Place) -> Page:
 
 
 def _kill(place: Place) -> Page:
-    from ipymemory.jobs import dream
+    from ipymemory import dream_state
 
-    if not dream.kill(place.project):
+    if not dream_state.kill(place.project):
         return Page("No dream is running, so there is none to end.", {"killed": False})
     return Page("The dream ends; the memories stay as they were.", {"killed": True})
 

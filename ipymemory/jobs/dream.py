@@ -42,8 +42,6 @@ from ipymemory.dream_lock import Busy, DreamLock, HeldLock
 from ipymemory.dream_outcome import Context as Context
 from ipymemory.dream_outcome import Dreamt as Dreamt
 from ipymemory.dream_outcome import reason
-from ipymemory.dream_state import kill as kill
-from ipymemory.dream_state import state as state
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Event
 from ipymemory.files import make_folder, read_json, write_json

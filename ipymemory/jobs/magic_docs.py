@@ -8,7 +8,7 @@ outcome is a proposal, and an event for the page that shows the cell. The notebo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from ipymemory import document_proposals, document_records, gates, prompts
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.config import Settings
-from ipymemory.document_files import MOST_TEXT, MOST_TITLE, bytes_of, of_file
+from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of_file
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
 from ipymemory.document_updates import JOB, source, text_of
@@ -158,9 +158,9 @@ class _Look:
         self.found: list[Proposal] = []
         self.before = {each.cell: each for each in document_proposals.read(context.folder)}
         data = _saved(context.notebook)
-        self.recorded = _records(context.notebook, data)
+        self.saved = _saved_documents(context.notebook, data)
         self.documents: list[_Open] = []
-        texts = _documents(context, entries, data)
+        texts = _documents(self.saved, entries)
         self.count = len(texts)
         for cell, text in texts.items():
             head = find(text)
@@ -199,9 +199,14 @@ class _Look:
         still = [
             Proposal(each.cell, each.head.title, each.text, each.text, "")
             for each in self.documents
-            if each.cell not in waiting and not self.record.agrees(self.recorded.get(each.cell))
+            if each.cell not in waiting and not self._recorded(each.cell)
         ]
         _tell(self.context, still, self.record)
+
+    def _recorded(self, cell: str) -> bool:
+        """Return whether the saved notebook names the cells of now for this document."""
+        saved = self.saved.get(cell)
+        return saved is not None and self.record.agrees(saved.record)
 
 
 async def _written(
@@ -261,8 +266,12 @@ def document_guard(head: Document) -> Guard:
 
     def check(before: str, after: str) -> str:
         again = find(after)
-        if again is None or after[: head.end].rstrip("\n") != before[: head.end].rstrip("\n"):
+        kept = after[: head.end].rstrip("\n") == before[: head.end].rstrip("\n")
+        if again is None or not kept:
             return "The heading and the instruction line below it stay exactly as they are."
+        if again.instruction != head.instruction:
+            # It would be read as the person's own words from the next update on.
+            return "The first line below the heading is no italic one: that is the person's to set."
         was, now = (tokens(each[head.end :].strip()) for each in (before, after))
         if not now:
             return "The edit leaves the document empty."
@@ -282,15 +291,6 @@ def _tell(context: Context, proposals: Sequence[Proposal], record: Record) -> No
             context.bus.emit(
                 Event("document", JOB, new_id(), {**details, "record": record.as_dict()})
             )
-
-
-def _records(notebook: Path | None, data: bytes) -> dict[str, Record | None]:
-    """Return the record of each document in the notebook as it was saved, by its cell."""
-    try:
-        found = of_file(notebook, data, named=False) if notebook is not None and data else []
-    except IpymemoryError:
-        return {}
-    return {each.cell: each.record for each in found}
 
 
 def _refusal(settings: Settings, text: str, title: int) -> str:
@@ -313,27 +313,30 @@ def _saved(notebook: Path | None) -> bytes:
         return b""
 
 
-def _documents(context: Context, entries: Sequence[Entry], data: bytes) -> dict[str, str]:
+def _documents(saved: Mapping[str, Living], entries: Sequence[Entry]) -> dict[str, str]:
     """Return the text of each document by its cell: as the page told it last, else as saved."""
+    masker = Masker()
+    found = {
+        cell: masker.mask(each.text) for cell, each in saved.items() if len(each.text) <= MOST_TEXT
+    }
     told = {
         each.cell_id: each.source for each in entries if isinstance(each, Prose) and each.cell_id
     }
-    found: dict[str, str] = {}
-    masker = Masker()
-    if data and context.notebook is not None:
-        try:
-            for each in of_file(context.notebook, data, named=False):
-                if len(each.text) <= MOST_TEXT:
-                    key = each.cell or f"#{each.index}"
-                    found[key] = masker.mask(each.text)
-        except IpymemoryError:
-            # Half-written or hostile; what the page told is still there.
-            found.clear()
     for cell, text in told.items():
         found.pop(cell, None)
         if find(text) is not None:
             found[cell] = text
     return found
+
+
+def _saved_documents(notebook: Path | None, data: bytes) -> dict[str, Living]:
+    """Return the documents of the notebook as it was saved, by cell; by place without an id."""
+    try:
+        found = of_file(notebook, data, named=False) if notebook is not None and data else []
+    except IpymemoryError:
+        # Half-written or hostile; what the page told is still there.
+        return {}
+    return {each.cell or f"#{each.index}": each for each in found}
 
 
 def _turns(
