@@ -2,7 +2,8 @@
 
 A refused or failed call is an answer to the engine, not an exception. Every run is bounded in
 rounds and seconds, can be cancelled from outside, and has a conversation of its own: the request
-it was started with is never changed (behaviour L4, L11).
+it was started with is never changed (behaviour L4, L11). What it is doing is told beside it
+(`agent_summary`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+from ipymemory.agent_summary import AgentSummary, aside_of
 from ipymemory.errors import EngineError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.history import Run
@@ -94,12 +96,16 @@ async def run_agent(
     after the run is closed, when its own task is cancelled.
     """
     end = clock() + seconds
-    state = _State(model, request, tools, policy, run, bus, end, one_answer, cancelled, clock)
+    summary = AgentSummary(aside_of(model), bus, run.job, run.id, clock)
+    state = _State(
+        model, request, tools, policy, run, bus, end, one_answer, cancelled, clock, summary
+    )
     begun = clock()
     bus.emit(Event("started", run.job, run.id, {"engine": model.name, "reason": run.entry.reason}))
     status: Status = "cancelled"
     error = ""
     try:
+        summary.start(request)
         await state.loop(rounds)
         status = "done"
     except _Stop as stop:
@@ -110,6 +116,7 @@ async def run_agent(
         log.exception("a run of %s failed", run.job)
         status, error = "failed", f"{type(failure).__name__}: {failure}"[:500]
     finally:
+        summary.stop()
         run.close()
         outcome = Outcome(
             status,
@@ -141,6 +148,7 @@ class _State:
     one_answer: bool
     cancelled: Callable[[], bool]
     clock: Callable[[], float]
+    summary: AgentSummary
     rounds: int = 0
     calls: int = 0
     refusals: list[str] = field(default_factory=list)
@@ -154,17 +162,27 @@ class _State:
             if self.rounds >= rounds:
                 raise _Stop("out_of_rounds")
             self.rounds += 1
+            self.summary.sent(request)
             reply = await self.complete(request)
             if not isinstance(reply, Reply):
                 raise _Stop("failed", f"The engine {self.model.name} gave no answer at all.")
             if not reply.calls:
                 return
-            results = tuple([await self.answer(call, n) for n, call in enumerate(reply.calls)])
+            results = await self.answers(reply)
             if self.one_answer and self.all_done(reply, results):
                 return
             said = Message("assistant", reply.text, reply.calls, blocks=reply.blocks)
             answers = Message("user", results=results)
             request = replace(request, messages=(*request.messages, said, answers))
+
+    async def answers(self, reply: Reply) -> tuple[ToolResult, ...]:
+        """Carry out the calls of one answer, in order; return what the engine is told of each."""
+        self.summary.replied(reply)
+        results: list[ToolResult] = []
+        for number, call in enumerate(reply.calls):
+            results.append(await self.answer(call, number))
+            self.summary.came(results[-1])
+        return tuple(results)
 
     def all_done(self, reply: Reply, results: Sequence[ToolResult]) -> bool:
         """Return whether every call was carried out, and not only to look at something."""
@@ -219,6 +237,7 @@ class _State:
         tool = self.tools.get(verdict.call.name)
         if tool is None:
             return self.refuse(call, f"There is no such tool; there is {', '.join(self.tools)}.")
+        self.summary.called(verdict.call)
         path = str(verdict.call.input.get("path", ""))
         self.bus.emit(
             Event("call", self.run.job, self.run.id, {"tool": tool.spec.name, "path": path})

@@ -129,6 +129,8 @@ def ask(shell: Any, asker: Asker, question: Question, stop: Stop) -> None:
                 answer.add(piece)
     else:
         answer.note(ended(stream, answer))
+    # What it was doing is over, and nothing of it is saved with the notebook.
+    answer.doing = ""
     screen.close(answer)
     if stop.wanted:
         # Also where the answer was whole just then: the cells behind are not to run.
@@ -144,7 +146,8 @@ def follow(stream: Stream, screen: Screen, answer: Growing, stop: Stop) -> None:
         for piece in pieces:
             answer.add(piece)
         changed = changed or bool(pieces)
-        if changed and time.monotonic() - shown >= 1 / UPDATES and not answer.empty:
+        there = answer.doing or not answer.empty
+        if changed and time.monotonic() - shown >= 1 / UPDATES and there:
             screen.show(answer)
             shown, changed = time.monotonic(), False
 

@@ -257,6 +257,9 @@ class Engine(Section):
     ask_minutes = Float(20.0, min=0.01, max=240.0, help="Most minutes of one %%ask.").tag(
         config=True
     )
+    summary_seconds = Float(
+        30.0, min=0.0, max=3600.0, help="Seconds between a model's words on what it does; 0: none."
+    ).tag(config=True)
     budget_day = Float(
         0.50,
         min=0.0,

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 
 from ipymemory import engines
+from ipymemory.agent_summary import Aside, Billed
 from ipymemory.config import Settings
 from ipymemory.cost import Ledger
 from ipymemory.errors import IpymemoryError
@@ -57,4 +58,6 @@ def model_of(
             log.warning("what a dream cost could not be noted: %s", error)
 
     model = AnthropicModel(settings.engine, environment, spent)
-    return ByModel(model, project, settings), ""
+    seconds = float(settings.engine.summary_seconds)
+    aside = Aside(Billed(model), seconds, lambda: ledger.gate(settings).open)
+    return ByModel(model, project, settings, aside), ""

@@ -23,6 +23,7 @@ from ipymemory.asks import Asks, Question
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
 from ipymemory.documenting import Documenting
+from ipymemory.doing import Doing
 from ipymemory.dreaming import Dreaming
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
@@ -64,6 +65,8 @@ class MemorySession:
         self.project = project
         self.settings = settings
         self.bus = bus if bus is not None else Bus()
+        self._doing = Doing()
+        self.bus.subscribe(self._doing)
         self.model = model if model is not None else ExtractiveModel()
         self.transcript = Transcript(folder.transcript)
         self.cancelled = False
@@ -277,6 +280,7 @@ class MemorySession:
                 "dream": self.dreaming.gate(self.settings).reason,
             },
             "running": self.running,
+            "doing": self._doing.as_dict(),
             "waiting": len(self._changed),
             "busy": self.transcript.busy,
             "entries": len(self.transcript.entries),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipymemory import engines, finding, markdown, memory_files, notes_base, prompts, sessions
+from ipymemory.agent_summary import Aside, Billed
 from ipymemory.config import Settings
 from ipymemory.context import Conversation, Part
 from ipymemory.context.compaction import size_of_tools
@@ -93,7 +94,9 @@ class SessionModel:
     def model(self, job: str, conversation: Conversation, settings: Settings) -> JobModel:
         """Return the model for `job`: its calls are on the bill under that name."""
         self._model.limits = settings.engine
-        return JobModel(self._model, job, conversation)
+        seconds = float(settings.engine.summary_seconds)
+        aside = Aside(Billed(self._model), seconds, lambda: self.ledger.gate(settings).open)
+        return JobModel(self._model, job, conversation, aside)
 
     async def make_room(
         self, conversation: Conversation, settings: Settings, settled: Settled
@@ -196,6 +199,8 @@ class JobModel:
     inner: AnthropicModel
     job: str
     conversation: Conversation
+    aside: Aside | None = None
+    """Whom an agent of this job asks what it is doing."""
 
     @property
     def name(self) -> str:

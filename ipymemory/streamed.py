@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from ipymemory.neutral import neutral, one_line, plain
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_LITERAL = re.compile(r"[^\w\s.,:/…-]|_")
+"""What could mean something in Markdown."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class Growing:
     """What has come of an answer, words and tool calls in order; `quiet` leaves out the calls."""
 
     quiet: bool = False
+    doing: str = ""
+    """What the assistant is doing, to be shown below while it works; no part of the answer."""
     _parts: list[_Words | _Call] = field(default_factory=list)
     _note: str = ""
 
@@ -58,12 +62,16 @@ class Growing:
             again = "again" in piece
             last.text = str(piece["again"]) if again else last.text + str(piece["text"])
             last.shown = None
+            # Its words say themselves what it does.
+            self.doing = ""
         elif "call" in piece:
             self._parts.append(_Call(str(piece["call"]), str(piece.get("about") or "")))
         elif "refused" in piece and isinstance(last, _Call):
             last.refused = True
         elif "noted" in piece and isinstance(last, _Call):
             last.noted = str(piece["noted"])
+        elif "doing" in piece:
+            self.doing = one_line(str(piece["doing"]))
 
     def replace(self, text: str) -> None:
         """Put `text` in place of all words: some of them were lost on the way."""
@@ -105,6 +113,10 @@ class Growing:
         return "\n\n".join(each for each in blocks if each)
 
 
+def _entity(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};"
+
+
 class Screen(Protocol):
     """Where an answer is shown while it grows."""
 
@@ -125,7 +137,12 @@ class Notebook:
         """Show the answer as far as it has come."""
         from IPython.display import display
 
-        data = {"text/markdown": answer.markdown(), "text/plain": answer.plain()}
+        working = f"{answer.doing}…" if answer.doing else ""
+        markdown = (answer.markdown(), f"*{_LITERAL.sub(_entity, working)}*" if working else "")
+        data = {
+            "text/markdown": "\n\n".join(filter(None, markdown)),
+            "text/plain": "\n\n".join(filter(None, (answer.plain(), working))),
+        }
         if self._display is None:
             self._display = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
@@ -164,7 +181,7 @@ class Terminal:
         rest = self._rest(answer)
         finished = rest[: settled(rest)]
         self._print(finished)
-        self._live.update(self._rendered(rest[len(finished) :]), refresh=True)
+        self._live.update(self._growing(rest[len(finished) :], answer.doing), refresh=True)
 
     def close(self, answer: Growing) -> None:
         """Show the whole answer and leave the terminal as it was."""
@@ -184,6 +201,15 @@ class Terminal:
         self._printed += text
         if text.strip():
             self._console.print(self._rendered(text))
+
+    def _growing(self, text: str, doing: str) -> Any:
+        if not doing:
+            return self._rendered(text)
+        from rich.console import Group
+        from rich.text import Text
+
+        line = Text(f"{doing}…", style="dim italic", no_wrap=True, overflow="ellipsis")
+        return Group(*([self._rendered(text), Text("")] if text.strip() else []), line)
 
     def _rendered(self, text: str) -> Any:
         from rich.markdown import Markdown

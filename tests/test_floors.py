@@ -71,6 +71,8 @@ PARTS = {
     "pieces": "worker",
     "neutral": "markdown",
     "assistant": "prompts",
+    "agent_summary": "agent",
+    "doing": "events",
     "asks": "session",
     "session_model": "session",
     "model_notes": "session",

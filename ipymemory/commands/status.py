@@ -25,6 +25,9 @@ from ipymemory.turns import Turn
 ASK_SECONDS = 2.0
 """A worker at rest answers in milliseconds; the page does not wait for one that is busy."""
 
+_JOBS = {"session_notes": "notes", "magic_docs": "documents"}
+"""Jobs as a reader knows them, where their names are others."""
+
 PROBLEMS = 5
 """Problems shown of this process, the newest; the rest is in the log file."""
 
@@ -40,7 +43,7 @@ def _status(place: Place, arguments: Arguments) -> Page:
         "session": _session(folder, place),
         "services": _services(folder),
         "worker": place.live.worker if place.live else "",
-        "gates": _gates(place),
+        **_told(place),
         "kept": _kept(place),
         "recall": _recall(place),
         "problems": [*place.problems, *(place.live.problems if place.live else ())[-PROBLEMS:]],
@@ -89,6 +92,7 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
             f"- **{name.capitalize()}** last success: {service['success'] or 'none yet'}, "
             f"last error: {_error(service)}"
         )
+    out += [f"- **Now** {_JOBS.get(job, job)}: {one(line)}" for job, line in data["doing"].items()]
     out += [f"- **Gate** of the {name}: {reason}" for name, reason in data["gates"].items()]
     if data["worker"]:
         out.append(f"- **Worker** {data['worker']}")
@@ -164,16 +168,24 @@ def _error(service: Mapping[str, str]) -> str:
     return f"{service['failed']}, {service['error']}" if service["failed"] else "none"
 
 
-def _gates(place: Place) -> dict[str, str]:
-    """Return the reason of each job's last gate, as the worker that runs knows it."""
+def _told(place: Place) -> dict[str, dict[str, str]]:
+    """Return what the worker that runs knows: each job's last gate, and what is being done.
+
+    The latter in the form that may be saved with a notebook.
+    """
     if place.live is None or place.live.worker != "running":
-        return {}
+        return {"gates": {}, "doing": {}}
     try:
         told = place.live.ask("status", ASK_SECONDS)
     except WorkerError as error:
-        return {"notes": str(error)}
-    gates = told.get("gates", {}) if isinstance(told, Mapping) else {}
-    return {str(name): str(reason) for name, reason in gates.items()}
+        return {"gates": {"notes": str(error)}, "doing": {}}
+    told = told if isinstance(told, Mapping) else {}
+    return {name: _words(told.get(name)) for name in ("gates", "doing")}
+
+
+def _words(told: object) -> dict[str, str]:
+    named = told.items() if isinstance(told, Mapping) else ()
+    return {str(name): str(text) for name, text in named}
 
 
 def _kept(place: Place) -> dict[str, Any]:

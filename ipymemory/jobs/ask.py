@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ipymemory import assistant, memory_tools
+from ipymemory import assistant, doing, memory_tools
 from ipymemory.agent import Outcome, run_agent
+from ipymemory.agent_summary import Aside, aside_of
 from ipymemory.config import Settings
 from ipymemory.context import Conversation
 from ipymemory.errors import IpymemoryError
-from ipymemory.events import Bus
+from ipymemory.events import Bus, Event
 from ipymemory.history import Run
 from ipymemory.models import Model, Reply, Request, ToolSpec
 from ipymemory.permissions import Allow, Deny, Policy
@@ -40,7 +41,7 @@ Hear = Callable[[Mapping[str, Any]], None]
 """Takes one piece: ``{"text"}`` words as they stream in; ``{"again"}`` all words since the last
 call, in place of what was streamed of them; ``{"call", "about"}`` a tool; ``{"refused", "about"}``
 a tool that was refused or failed; ``{"noted"}`` what the last tool did, where a person should know
-it."""
+it; ``{"doing"}`` what the assistant is doing, to be shown while it works and not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +110,30 @@ async def ask(
     heard = _Heard(context.model, request, hear)
     said = _OnLoop(hear)
     engine = context.settings.engine
-    outcome = await run_agent(
-        heard,
-        request,
-        {name: _Told(tool, said) for name, tool in context.tools.items()},
-        _Asked(context.policy, hear),
-        context.run,
-        context.bus,
-        rounds=engine.ask_rounds,
-        seconds=engine.ask_minutes * 60,
-        cancelled=cancelled,
-    )
+    listening = context.bus.subscribe(lambda event: _tell_doing(event, context.run, said))
+    try:
+        outcome = await run_agent(
+            heard,
+            request,
+            {name: _Told(tool, said) for name, tool in context.tools.items()},
+            _Asked(context.policy, hear),
+            context.run,
+            context.bus,
+            rounds=engine.ask_rounds,
+            seconds=engine.ask_minutes * 60,
+            cancelled=cancelled,
+        )
+    finally:
+        listening()
     said.over = True
     messages = (Message("user", sent), *heard.exchange(outcome.status))
     return Answer("\n\n".join(heard.texts), outcome.calls, outcome, messages, heard.stop)
+
+
+def _tell_doing(event: Event, run: Run, hear: Hear) -> None:
+    """Hand on what this ask is doing."""
+    if event.kind == doing.KIND and event.run == run.id:
+        hear({"doing": event.details["text"]})
 
 
 def kernel_state(entries: Sequence[Entry]) -> str:
@@ -180,6 +191,11 @@ class _Heard:
     def name(self) -> str:
         """The engine's name."""
         return self.model.name
+
+    @property
+    def aside(self) -> Aside | None:
+        """Whom to ask beside it, with nobody listening."""
+        return aside_of(self.model)
 
     async def complete(self, request: Request) -> Reply:
         """Answer, and keep what was said also when that is cut short."""

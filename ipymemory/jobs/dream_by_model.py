@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from ipymemory import dream_prompt, dream_reading, dream_tools, prices
 from ipymemory.agent import Outcome, run_agent
+from ipymemory.agent_summary import Aside
 from ipymemory.config import Settings
 from ipymemory.dream_copy import Consolidated, Copy, Given
 from ipymemory.dream_tools import Consolidating
@@ -58,6 +59,8 @@ class ByModel:
     """Made for this dream: it lives on the dream's own loop."""
     project: Project
     settings: Settings
+    aside: Aside | None = None
+    """Whom its agent asks what it is doing."""
 
     def __call__(self, given: Given) -> Consolidated:
         """Return what is to be done, the built-in engine's part included. Never raises."""
@@ -110,7 +113,7 @@ class ByModel:
         every = {**looks, **work.tools()}
         run = History(given.place / "drafts").begin(JOB, self.model.name, "a dream", (), "")
         return await run_agent(
-            _Told(self.model, given),
+            _Told(self.model, given, self.aside),
             Request(
                 dream_prompt.SYSTEM,
                 (Message("user", text),),
@@ -159,6 +162,7 @@ class _Told:
 
     inner: Model
     given: Given
+    aside: Aside | None = None
     turns: int = 0
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
