@@ -13,13 +13,17 @@ import pytest
 from model_cache import positions, size
 from model_server import Fault, ModelServer, thinking, tool
 from recorded import Clock, Recorded
+from test_dream_by_model import Dreams
 
 from ipymemory import agent_summary, consent
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.agent_summary import Aside, Billed
 from ipymemory.config import Settings
+from ipymemory.cost import Ledger
+from ipymemory.doing import Doing
 from ipymemory.events import Bus, Event
 from ipymemory.history import History, Run
+from ipymemory.jobs import dream
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Reply, Request, ToolSpec, Usage
 from ipymemory.permissions import Allow
@@ -525,3 +529,40 @@ def test_a_sessions_agents_have_it_on_the_bill_under_its_own_name(
     assert list(session.ledger.by_job()) == ["agent_summary"]
     assert conversation.factor == factor
     assert not aside.allowed(), "that was the day's budget"
+
+
+@pytest.mark.spec("A1", "D6", "L12")
+def test_a_dream_by_a_model_tells_it_too(
+    home: Path, tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in server.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(agent_summary, "_FIRST_SECONDS", 0.0)
+    dreams = Dreams(home, tmp_path / "work", server)
+    dreams.ready()
+    consent.choose(dreams.project, "anthropic", server.host)
+    lines = Doing()
+    kept: list[dict[str, str]] = []
+
+    def brain(body: Body, number: int) -> Any:
+        if is_summary(body):
+            return "Comparing tea with lakes"
+        if number == 1:
+            return [tool("Read", {"path": "tea.md"})]
+        time.sleep(0.5)
+        kept.append(lines.as_dict())
+        return "All is well."
+
+    server.brain = brain
+    dreams.settings.engine.summary_seconds = 0.2
+    context = dreams.context()
+    context.bus.subscribe(lines)
+    assert dream.dream(context).status == "done"
+    told = [each for each in dreams.events if each.kind == "doing"]
+    assert {each.job for each in told} == {"dream"}
+    assert [each.details["text"] for each in told][:2] == [
+        "Reading tea.md",
+        "Comparing tea with lakes",
+    ]
+    assert kept == [{"dream": "Reading a file"}] and lines.as_dict() == {}
+    assert set(Ledger(dreams.project).by_job()) == {"agent_summary", "dream"}

@@ -16,7 +16,7 @@ from made import Session
 from ipymemory import assistant
 from ipymemory.config import Settings
 from ipymemory.errors import EngineError, ToolError
-from ipymemory.events import Bus
+from ipymemory.events import Bus, Event
 from ipymemory.history import History, Run
 from ipymemory.jobs.ask import Answer, AskContext, about, ask, kernel_state
 from ipymemory.models import Reply, Request, ToolSpec
@@ -370,3 +370,23 @@ def test_what_a_call_is_about_is_told_in_a_few_words() -> None:
     assert about(grep) == "def in src"
     assert about(ToolCall("1", "Git", {"command": "log"})) == "log"
     assert about(ToolCall("1", "Read", ["what"])) == ""  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("A1")
+def test_what_it_is_doing_is_told_and_only_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipymemory.agent_summary._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("ipymemory.agent_summary._FIRST_SECONDS", 0.0)
+
+    async def slow(request: Request) -> Reply:
+        asking.context.bus.emit(Event("doing", "dream", "another", {"text": "Dreaming of tea"}))
+        await asyncio.sleep(0.1)
+        return streamed(request, Reply("It is that."))
+
+    asking = Asking(tmp_path, Reply("", (ToolCall("1", "Read", {"path": "src/a.py"}),)), slow)
+    assert asking().outcome.status == "done"
+    assert [each["doing"] for each in asking.told if "doing" in each] == ["Reading a.py"]
+    count = len(asking.told)
+    asking.context.bus.emit(Event("doing", "ask", asking.context.run.id, {"text": "x"}))
+    assert len(asking.told) == count, "it listens no longer"

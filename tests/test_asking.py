@@ -251,6 +251,57 @@ def test_pieces_that_were_lost_are_made_up_for_at_the_end() -> None:
     assert "half" not in answer.plain()
 
 
+# What it is doing, in one line.
+
+
+@pytest.mark.spec("A1", "L12")
+def test_what_it_is_doing_stands_below_while_it_works_and_is_no_part_of_the_answer() -> None:
+    answer = grown(READ, {"doing": "Reading `clean.py`\nfor dates"})
+    assert answer.doing == "Reading 'clean.py' for dates"
+    assert "for dates" not in answer.markdown() + answer.plain()
+    answer.add({"doing": "Searching files for x"})
+    assert answer.doing == "Searching files for x"
+    answer.add({"text": "It is"})
+    assert answer.doing == "", "its words say themselves what it does"
+
+
+@pytest.mark.spec("A1", "L12")
+@pytest.mark.parametrize("status", ["done", "cancelled"])
+def test_a_notebook_shows_it_and_is_not_saved_with_it(
+    shell: Any, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    shown: list[dict[str, str]] = []
+
+    class Display:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown.append(data)
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Display:
+        shown.append(data)
+        return Display()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+
+    class Slow(Asker):
+        @contextmanager
+        def asking(self, question: str, last: int | None, cell: Asked) -> Iterator[Stream]:
+            stream = Stream()
+            stream.put({"doing": "Reading <b>__init__.py</b> *now*"})
+            threading.Timer(0.3, lambda: stream.put({"call": "Read", "about": "a.py"})).start()
+            threading.Timer(0.6, lambda: stream.end({"status": status}, "")).start()
+            yield stream
+
+    asking.ask(shell, Slow(), Question("why?"), Stop())
+    first, *_, last = shown
+    assert first["text/plain"] == "Reading <b>__init__.py</b> *now*…"
+    line = re.sub(r"&#(\d+);", lambda found: chr(int(found[1])), first["text/markdown"])
+    assert line == "*Reading <b>__init__.py</b> *now*…*"
+    assert not re.search(r"[<_]|\*n", first["text/markdown"][1:-1]), "it only shows"
+    assert any("Read" in e["text/plain"] and "…" in e["text/plain"] for e in shown)
+    assert "Reading" not in str(last) and "*Read* `a.py`" in last["text/markdown"]
+
+
 # In a terminal.
 
 
@@ -431,3 +482,27 @@ def test_a_growing_answer_is_whole_in_the_terminal_at_the_end(
     assert "y = 2" in text
     # What is finished is printed once, and the cursor is given back.
     assert out.getvalue().rindex("\x1b[?25h") > out.getvalue().rindex("\x1b[?25l")
+
+
+@pytest.mark.spec("A1")
+def test_a_terminal_shows_what_is_done_and_prints_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = Tty()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    screen, answer = Terminal(), Growing()
+    pieces = [{"doing": "Reading [red]a.py"}, {"text": "one half"}, {"doing": "Looking on"}]
+    for piece in [*pieces, {"text": " and the rest\n\nnew"}, {"doing": "Looking again"}]:
+        answer.add(piece)
+        screen.show(answer)
+    assert "Reading [red]a.py…" in out.getvalue() and "Looking on…" in out.getvalue()
+    answer.doing = ""
+    before = len(out.getvalue())
+    screen.close(answer)
+    text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", out.getvalue())
+    assert text.rstrip().endswith("new")
+    assert "one half and the rest" in text and "Looking" not in out.getvalue()[before:]
+    assert out.getvalue().count("one half and the rest") == 1

@@ -252,6 +252,23 @@ def test_status_shows_last_success_and_last_error_of_a_service(project: Project)
     assert str(folder.notes) in page.markdown
 
 
+@pytest.mark.spec("A1", "L12")
+def test_status_says_what_an_agent_is_doing(project: Project) -> None:
+    class Working(Loaded):
+        worker = "running"
+        told: object = {"doing": {"magic_docs": "Editing <b>guide.md", "ask": "Reading a file"}}
+
+        def ask(self, name: str, timeout: float, **arguments: object) -> object:
+            return self.told
+
+    page = call(place(project, live=Working()), "status")
+    assert "- **Now** documents: Editing &lt;b>guide.md" in page.markdown
+    assert "- **Now** ask: Reading a file" in page.markdown
+    for odd in (None, [], {"doing": []}, {"gates": 3}):
+        Working.told = odd
+        assert "**Now**" not in call(place(project, live=Working()), "status").markdown
+
+
 def test_status_says_why_nothing_is_recorded(project: Project) -> None:
     live = Loaded()
     live.reason = "The home folder cannot be written."

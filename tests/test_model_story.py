@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -387,3 +388,44 @@ def test_a_private_cell_asks_nobody(kernel: Kernel, server: ModelServer, mark: s
     assert not server.requests
     assert "Fine." in shown(kernel, "%ask what is x?")
     assert "zebra" not in json.dumps([server.requests, kernel.lines()])
+
+
+@pytest.mark.spec("A1", "A2", "L9", "L12")
+def test_a_long_ask_says_what_it_does_and_nothing_of_that_is_saved(
+    kernel: Kernel, server: ModelServer, tmp_path: Path
+) -> None:
+    (tmp_path / "work" / "a.py").write_text("x = 1\n")
+    asked: list[dict[str, Any]] = []
+
+    def brain(body: dict[str, Any], number: int) -> Any:
+        if "what you are doing right now" in json.dumps(body["messages"][-1]):
+            asked.append(body)
+            return "Comparing a.py with notebook"
+        if "tool_result" in json.dumps(body["messages"][-1]):
+            eventually(lambda: asked, "it was asked what it does", 10)
+            time.sleep(1.0)
+            return "It is **one**."
+        return [tool("Read", {"path": "a.py"})]
+
+    server.brain = brain
+    loaded(kernel, server)
+    shown(kernel, "%memory engine anthropic")
+    kernel.run("%config Engine.summary_seconds = 2.0")
+    kernel.run("x = 1")
+    ran = kernel.run("%%ask\nWhat is x?", timeout=90)
+    seen = [content["data"] for _, content in ran.messages if "data" in content]
+    lines = [each["text/plain"].splitlines()[-1] for each in seen]
+    assert "Reading a.py…" in lines, lines
+    assert "Comparing a.py with notebook…" in lines
+    assert lines.index("Reading a.py…") < lines.index("Comparing a.py with notebook…")
+    assert "Comparing" not in json.dumps(seen[-1]) and "It is **one**." in seen[-1]["text/markdown"]
+    assert len({each["transient"]["display_id"] for _, each in ran.messages}) == 1
+    before = next(each for each in server.requests if "tool_result" in json.dumps(each["messages"]))
+    assert asked[0]["messages"][:-1] == before["messages"][:-1]
+    assert {key: asked[0][key] for key in asked[0] if key != "messages"} == {
+        key: before[key] for key in before if key != "messages"
+    }
+    assert "agent_summary" in shown(kernel, "%memory cost")
+    # The conversation goes on as if nothing had been asked.
+    shown(kernel, "%ask and now?")
+    assert "Comparing" not in json.dumps(server.requests[-1])
