@@ -203,6 +203,7 @@ class Frontend:
             "editing": self._on_editing,
             "applied": self._on_applied,
             "conflict": self._on_conflict,
+            "dismissed": self._on_dismissed,
             "command": self._on_command,
         }
         if kind not in known:
@@ -244,6 +245,9 @@ class Frontend:
 
     def _on_conflict(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._on_document(body, "conflict")
+
+    def _on_dismissed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._on_document(body, "dismissed")
 
     def _on_document(self, body: Mapping[str, Any], outcome: str) -> dict[str, Any]:
         from ipymemory import page_messages

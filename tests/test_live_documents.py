@@ -230,6 +230,26 @@ def test_the_magic_shows_a_diff_and_gives_the_text(book: Book, clock: Clock) -> 
     assert book.waiting() == []
 
 
+@pytest.mark.spec("M7")
+def test_the_magic_says_what_the_page_did_with_an_update(book: Book, clock: Clock) -> None:
+    book.cell("x = 1")
+    asyncio.run(session(book, clock).update_documents())
+
+    def told(outcome: str) -> str:
+        line = {"type": "event", "id": new_id(), "time": utc_now(), "name": "document"}
+        book.writer.append({**line, "cell_id": "c0", "outcome": outcome})
+        return table.call(place(book), ["docs"]).markdown
+
+    assert "last update" not in table.call(place(book), ["docs"]).markdown
+    said = told("conflict")
+    assert "met with what was written meanwhile" in said and "An update of" in said
+    said = told("applied")
+    assert "takes it back" in said and "An update of" not in said
+    assert "was not wanted" in told("dismissed")
+    # what nobody knows the meaning of says nothing, and hides nothing
+    assert "was not wanted" in told("eaten")
+
+
 @pytest.mark.spec("M2", "M4", "L8")
 def test_a_file_that_was_named_is_written_after_a_cell_and_can_be_undone(
     book: Book, clock: Clock

@@ -14,6 +14,16 @@ from ipymemory.commands.place import Place
 from ipymemory.document_files import Found
 from ipymemory.document_proposals import Proposal
 from ipymemory.errors import CommandError, IpymemoryError
+from ipymemory.transcript import Transcript
+from ipymemory.turns import Happening
+
+OUTCOMES = {
+    "applied": "its last update is in its cell; Ctrl+Z there, or Undo update in the memory panel, "
+    "takes it back",
+    "conflict": "its last update met with what was written meanwhile; the memory panel has it",
+    "dismissed": "its last update was not wanted; the next one comes when other cells have run",
+}
+"""What is said of a document by what the page told of its last update (M7)."""
 
 ASK_SECONDS = 60.0
 """Longest wait for an update; it takes milliseconds, after what is in flight."""
@@ -65,11 +75,24 @@ def add(place: Place, name: str) -> Page:
 
 
 def _waiting(place: Place, title: str, *, whole: bool) -> Page:
-    waiting = _chosen(_proposals(place), title)
+    told = _told(place)
+    waiting = [
+        each
+        for each in _chosen(_proposals(place), title)
+        # What the page took or refused since waits no more, also before the worker looks again.
+        if (last := told.get(each.cell)) is None
+        or last.time < each.made
+        or last.details["outcome"] == "conflict"
+    ]
     found = _saved(place) if whole else Found()
     data = {
         "documents": [
-            {"title": each.title, "cell": each.cell, "reasons": list(each.stale)}
+            {
+                "title": each.title,
+                "cell": each.cell,
+                "reasons": list(each.stale),
+                "last": _outcome(told, each.cell),
+            }
             for each in found.documents
         ],
         "waiting": [
@@ -79,8 +102,11 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
     }
     lines: list[str] = []
     if whole and found.documents:
-        lines.append(f"{counted(len(found.documents), 'living document')} here:")
-        lines += ["", *(f"- {_line(each.title)}" for each in found.documents), ""]
+        lines += [f"{counted(len(found.documents), 'living document')} here:", ""]
+        for living in found.documents:
+            said = OUTCOMES.get(_outcome(told, living.cell))
+            lines.append(f"- {_line(living.title)}{f': {said}' if said else ''}")
+        lines.append("")
     for each in waiting:
         diff = difference(each.base, each.source, _line(each.title))
         fence = _fence(diff)
@@ -116,6 +142,28 @@ def _apply(place: Place, title: str) -> Page:
         {"title": one.title, "cell": one.cell, "source": one.source},
         next_input=one.source,
     )
+
+
+def _told(place: Place) -> dict[str, Happening]:
+    """Return what the page told last of each document's update, by its cell."""
+    if place.folder is None:
+        return {}
+    transcript = Transcript(place.folder.transcript)
+    try:
+        transcript.follow()
+    except IpymemoryError:
+        return {}
+    return {
+        str(each.details.get("cell_id")): each
+        for each in transcript.entries
+        if isinstance(each, Happening)
+        and each.name == "document"
+        and each.details.get("outcome") in OUTCOMES
+    }
+
+
+def _outcome(told: dict[str, Happening], cell: str) -> str:
+    return str(told[cell].details["outcome"]) if cell in told else ""
 
 
 def _proposals(place: Place) -> list[Proposal]:

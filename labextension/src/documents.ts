@@ -50,6 +50,8 @@ export interface IStep {
   readonly after: string;
   /** What the text before rested on, null where that was not kept. */
   readonly record: IRecord | null;
+  /** Whose update it was. */
+  readonly job: string;
 }
 
 export class Documents implements IDisposable {
@@ -136,7 +138,7 @@ export class Documents implements IDisposable {
     const update = this._proposed.get(cell);
     if (update) {
       this._declined.set(cell, ours(update.source));
-      void this._send('conflict', { cell, job: update.job });
+      void this._send('dismissed', { cell, job: update.job });
     }
     this._proposed.delete(cell);
     this._show();
@@ -157,6 +159,7 @@ export class Documents implements IDisposable {
       this._steps.delete(cell);
       this._declined.set(cell, ours(step.after));
       this._put(found, now, step.record ?? NOTHING);
+      void this._send('dismissed', { cell, job: step.job });
     }
     this._show();
   }
@@ -198,7 +201,7 @@ export class Documents implements IDisposable {
     this._proposed.delete(cell);
     const before = found.model.sharedModel.getSource();
     if (now !== before) {
-      this._steps.set(cell, { before, after: now, record: recorded(found.model) });
+      this._steps.set(cell, { before, after: now, record: recorded(found.model), job: update.job });
     }
     this._put(found, now, update.record);
     this._known.delete(cell);
