@@ -92,7 +92,8 @@ def build() -> None:
         )
         if ran.returncode:
             shutil.rmtree(BUILT, ignore_errors=True)
-            last = [each for each in ran.stdout.splitlines() if each.strip()][-3:]
+            said = (ran.stdout + ran.stderr).splitlines()
+            last = [each for each in said if each.strip()][-3:]
             raise NotBuilt(_sentence(f"“jlpm {step[0]}” failed ({' / '.join(last)[:500]})"))
     STAMP.write_text(sources_hash())
 

@@ -7,30 +7,29 @@
  * is kept as a proposal.
  */
 
-import { ICellModel } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
-import { JSONExt, JSONObject, JSONValue } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Marks } from './marks';
 import { edits, merge, title } from './merge';
-import { IRecord, IUpdate } from './protocol';
+import { IRecord, IUpdate, MOST_CELL } from './protocol';
+import { NOTHING, ours, record, recorded, restsOn, steps } from './records';
 import { Send, editing, find, markdown } from './texts';
+import { Together } from './together';
 
 /** Milliseconds between leaving a cell and the update, so that its own change comes first. */
 const LEFT = 30;
 
-/** What a text rests on that was there before anything was recorded: no cell as it is now. */
-const NOTHING: IRecord = { file: '', rests_on: [], updated: '', version: 1 };
+/** Milliseconds between looks for a page that was to write and is gone. */
+const LOST = 2000;
 
-/** The lines around what is ours in a document. */
-const BEGIN = '<!-- ipymemory:begin -->';
-const END = '<!-- ipymemory:end -->';
+/** Milliseconds after which such a page is known to be there: a lost one is after half a minute. */
+const MOST_HELD = 40000;
 
 /** Milliseconds of rest before the notebook is looked through for documents. */
 const LOOK = 200;
 
-export type DocumentState = 'new' | 'current' | 'stale' | 'waiting' | 'proposal';
+export type DocumentState = 'new' | 'current' | 'stale' | 'waiting' | 'proposal' | 'long';
 
 /** A living document as the panel shows it. */
 export interface IDocument {
@@ -60,6 +59,7 @@ export class Documents implements IDisposable {
     private _send: Send
   ) {
     this._marks = new Marks(_panel, cell => this._asked.emit(cell));
+    this._together = new Together(_panel);
     void _panel.context.ready.then(() => this.look());
   }
 
@@ -86,6 +86,7 @@ export class Documents implements IDisposable {
     this._disposed = true;
     clearTimeout(this._lookTimer);
     clearTimeout(this._leftTimer);
+    clearTimeout(this._heldTimer);
     this._marks.dispose();
     Signal.clearData(this);
   }
@@ -97,6 +98,18 @@ export class Documents implements IDisposable {
       return;
     }
     this._declined.delete(update.cell);
+    this._tell();
+    if (!this._together.leads(update.cell)) {
+      // Another page of the same notebook writes it here too.
+      this._waiting.delete(update.cell);
+      const text = find(this._panel, update.cell)?.model.sharedModel.getSource() ?? '';
+      this._held.set(update.cell, { update, text, since: Date.now() });
+      clearTimeout(this._heldTimer);
+      this._heldTimer = window.setTimeout(() => this._missed(), LOST);
+      this._show();
+      return;
+    }
+    this._held.delete(update.cell);
     this._waiting.set(update.cell, update);
     if (editing(this._panel) === update.cell) {
       this._show();
@@ -105,8 +118,15 @@ export class Documents implements IDisposable {
     }
   }
 
+  /** Be one of the pages that hear the kernel, or no longer. */
+  linked(on: boolean): void {
+    this._linked = on;
+    this._tell();
+  }
+
   /** Take in that somebody may have left a cell. */
   left(): void {
+    this._tell();
     if (!this._waiting.size) {
       return;
     }
@@ -114,6 +134,7 @@ export class Documents implements IDisposable {
     this._leftTimer = window.setTimeout(() => {
       const now = editing(this._panel);
       [...this._waiting.keys()].filter(cell => cell !== now).forEach(cell => this._apply(cell));
+      this._tell();
     }, LEFT);
   }
 
@@ -164,6 +185,28 @@ export class Documents implements IDisposable {
     this._show();
   }
 
+  /** Tell other pages where this one writes; a cell that is left is, until its update is in it. */
+  private _tell(): void {
+    const [waiting] = this._waiting.keys();
+    this._together.tell(this._linked ? editing(this._panel) || waiting || '' : null);
+  }
+
+  /** Write what another page was to write, where that is gone and the text still stands so. */
+  private _missed(): void {
+    this._held.forEach((held, cell) => {
+      const found = find(this._panel, cell);
+      const same = found?.model.sharedModel.getSource() === held.text;
+      if (!same || Date.now() - held.since > MOST_HELD) {
+        this._held.delete(cell);
+      } else if (this._together.leads(cell)) {
+        this.take(held.update);
+      }
+    });
+    if (this._held.size) {
+      this._heldTimer = window.setTimeout(() => this._missed(), LOST);
+    }
+  }
+
   private _apply(cell: string): void {
     const update = this._waiting.get(cell);
     this._waiting.delete(cell);
@@ -172,8 +215,8 @@ export class Documents implements IDisposable {
       return;
     }
     const mine = found?.model.sharedModel.getSource() ?? '';
-    if (!found || title(mine) === null) {
-      // Removed, or no longer a living document: not ours to write in.
+    if (!found || title(mine) === null || mine.length > MOST_CELL) {
+      // Removed, longer than what is compared while a page waits, or no longer a living document: not ours to write in.
       void this._send('conflict', { cell, job: update.job });
       this._show();
       return;
@@ -254,6 +297,16 @@ export class Documents implements IDisposable {
     return rests.every(id => !id || same(id)) ? 'current' : 'stale';
   }
 
+  private _state(cell: string, source: string, cells: Map<string, string>): DocumentState {
+    if (source.length > MOST_CELL) {
+      return 'long';
+    }
+    if (this._proposed.has(cell)) {
+      return 'proposal';
+    }
+    return this._waiting.has(cell) ? 'waiting' : this._standing(cell, cells);
+  }
+
   private _show(): void {
     if (this._disposed) {
       return;
@@ -263,14 +316,9 @@ export class Documents implements IDisposable {
     for (const each of markdown(this._panel)) {
       const name = title(each.source);
       if (name !== null) {
-        const proposed = this._proposed.get(each.id)?.source ?? null;
-        const state: DocumentState =
-          proposed !== null
-            ? 'proposal'
-            : this._waiting.has(each.id)
-              ? 'waiting'
-              : this._standing(each.id, cells);
-        const last = this._steps.get(each.id) ?? null;
+        const state = this._state(each.id, each.source, cells);
+        const proposed = state === 'proposal' ? (this._proposed.get(each.id)?.source ?? null) : null;
+        const last = state === 'long' ? null : (this._steps.get(each.id) ?? null);
         found.push({ cell: each.id, title: name, state, proposed, source: each.source, last });
       }
     }
@@ -280,8 +328,13 @@ export class Documents implements IDisposable {
   }
 
   private _marks: Marks;
+  private _together: Together;
+  private _linked = false;
   private _waiting = new Map<string, IUpdate>();
   private _proposed = new Map<string, IUpdate>();
+  /** What another page writes, with the text here when it was heard, and when that was. */
+  private _held = new Map<string, { update: IUpdate; text: string; since: number }>();
+  private _heldTimer = 0;
   private _last = new Map<string, IUpdate>();
   private _steps = new Map<string, IStep>();
   /** Of each document what of an update was taken back or dismissed. */
@@ -294,58 +347,4 @@ export class Documents implements IDisposable {
   private _disposed = false;
   private _changed = new Signal<this, void>(this);
   private _asked = new Signal<this, string>(this);
-}
-
-/** Return what of a document is ours: what stands between our two lines, else all of it. */
-function ours(source: string): string {
-  const begin = source.indexOf(BEGIN);
-  const end = source.indexOf(END, begin);
-  return begin >= 0 && end >= 0 ? source.slice(begin, end) : source;
-}
-
-/** Return what each code cell does, by its id: without comments of a line's length and blanks. */
-function steps(panel: NotebookPanel): Map<string, string> {
-  const found = new Map<string, string>();
-  const cells = panel.content.model?.cells;
-  for (let index = 0; cells && index < cells.length; index++) {
-    const model = cells.get(index);
-    if (model.type === 'code') {
-      const lines = model.sharedModel.getSource().split('\n');
-      const kept = lines.filter(line => line.trim() && !line.trim().startsWith('#'));
-      found.set(model.id, kept.map(line => line.trimEnd()).join('\n'));
-    }
-  }
-  return found;
-}
-
-/** Return the cells that a document rests on as its record says, null where it has none. */
-function restsOn(model: ICellModel | undefined): string[] | null {
-  const rests: unknown = model && recorded(model)?.rests_on;
-  if (!Array.isArray(rests)) {
-    return null;
-  }
-  return rests.map(each => (typeof each?.cell === 'string' ? each.cell : ''));
-}
-
-/** Return what the cell's metadata says that its text rests on, null where they say nothing. */
-function recorded(model: ICellModel): IRecord | null {
-  const held = model.getMetadata('ipymemory') as { doc?: IRecord } | null | undefined;
-  return held?.doc ?? null;
-}
-
-/** Keep in the cell's metadata what its text rests on; the same again is no change. */
-function record(model: ICellModel, record: IRecord | null): void {
-  if (record === null) {
-    return;
-  }
-  const held: JSONValue | undefined = model.getMetadata('ipymemory');
-  const ours = JSONExt.isObject(held ?? null) ? (held as JSONObject) : {};
-  const before = ours.doc as Partial<IRecord> | null | undefined;
-  const same =
-    before?.file === record.file &&
-    before.version === record.version &&
-    JSONExt.deepEqual(before.rests_on ?? [], record.rests_on);
-  if (!same) {
-    model.setMetadata('ipymemory', { ...ours, doc: record });
-  }
 }

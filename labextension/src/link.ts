@@ -234,6 +234,7 @@ export class Link implements IDisposable {
     this._notes = text(reply.notes, MOST_NOTES);
     this.dream.begin(reply.dream);
     this._set('linked');
+    this.documents.linked(true);
     this.texts.all();
   }
 
@@ -271,6 +272,7 @@ export class Link implements IDisposable {
     this.dream.begin(undefined);
     this._pending.forEach(resolve => resolve(null));
     this._pending.clear();
+    this.documents.linked(false);
     this._set(state);
   }
 

@@ -8,6 +8,10 @@ const WORDS: Record<IDocument['state'], [string, string]> = {
   current: ['living', 'Living document, up to date'],
   stale: ['stale', 'Living document, a cell that it rests on has changed; it follows when cells have run'],
   waiting: ['waits', 'Living document, an update waits until you leave this cell'],
+  long: [
+    'too long',
+    'Living document, longer than the 256 thousand characters that are kept up to date. Split it, or take pictures out of its text'
+  ],
   proposal: ['proposal', 'Living document, a proposed text waits for your yes or no']
 };
 

@@ -32,6 +32,20 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
 )
 
+BARE = "bare"
+"""A kernel of a Python in which ipymemory is not installed."""
+
+WITHOUT = {
+    "argv": [
+        *(sys.executable, "-c"),
+        "import sys; sys.modules['ipymemory'] = None; "
+        "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()",
+        *("-f", "{connection_file}"),
+    ],
+    "display_name": BARE,
+    "language": "python",
+}
+
 QUIET = {"fetchNews": "false", "checkForUpdates": False}
 
 
@@ -108,11 +122,19 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(app: str, folder: Path) -> Iterator[Server]:
-    """Start JupyterLab (``lab``) or Notebook 7 (``notebook``), with everything in `folder`."""
+def server(app: str, folder: Path, *, shared: bool = False) -> Iterator[Server]:
+    """Start JupyterLab (``lab``) or Notebook 7 (``notebook``), with everything in `folder`.
+
+    With `shared` pages of one notebook are one document (jupyter-collaboration). Raises `Missing`.
+    """
+    if shared and importlib.util.find_spec("jupyter_server_ydoc") is None:
+        raise Missing("This test needs jupyter-collaboration. Install it, as tox does.")
     extensions = folder / "share" / "labextensions"
     extensions.mkdir(parents=True)
     shutil.copytree(built(), extensions / "ipymemory")
+    bare = folder / "share" / "kernels" / BARE
+    bare.mkdir(parents=True)
+    (bare / "kernel.json").write_text(json.dumps(WITHOUT))
     work = folder / "work"
     work.mkdir()
     quiet = folder / "settings" / "@jupyterlab" / "apputils-extension"
@@ -147,8 +169,11 @@ def server(app: str, folder: Path) -> Iterator[Server]:
             *("--allow-root", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"),
             *(f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={work}"),
             f"--{exposed}.expose_app_in_browser=True",
+            f"--YDocExtension.disable_rtc={not shared}",
         ],
         env=environment,
+        # where jupyter-collaboration puts its file
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
@@ -163,6 +188,7 @@ def server(app: str, folder: Path) -> Iterator[Server]:
             process.wait(15)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.wait(15)
         log.close()
 
 
@@ -186,7 +212,7 @@ class Notebook:
         self.server = server
         self.shown = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
 
-    def open(self, name: str, *cells: tuple[str, str]) -> Notebook:
+    def open(self, name: str, *cells: tuple[str, str], kernel: str = "python3") -> Notebook:
         """Write a notebook file of these cells and open its page, with the panel shown."""
         made = [
             {
@@ -198,8 +224,8 @@ class Notebook:
             }
             for at, (kind, source) in enumerate(cells)
         ]
-        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}}
+        spec = {"name": kernel, "display_name": kernel, "language": "python"}
+        content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": spec}}
         (self.server.work / name).write_text(json.dumps({**content, "cells": made}))
         self.page.goto(self.server.page(name))
         self.ready()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver import FLAGS, HEARD, Missing, Notebook, Server, browser_path, event, server
+from driver import BARE, FLAGS, HEARD, Missing, Notebook, Server, browser_path, event, server
 from kernels import eventually
 from model_server import Fault, ModelServer
 
@@ -26,6 +26,16 @@ NEW = DOC.replace("at noon", "at noon and at midnight")
 def running(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Server]:
     try:
         with server(request.param, tmp_path_factory.mktemp(request.param)) as found:
+            yield found
+    except Missing as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: Any) -> Iterator[Server]:
+    """A JupyterLab whose pages of one notebook are one document."""
+    try:
+        with server("lab", tmp_path_factory.mktemp("shared"), shared=True) as found:
             yield found
     except Missing as error:
         pytest.fail(str(error), pytrace=False)
@@ -61,6 +71,9 @@ def notebook(browser: Any, running: Server) -> Iterator[Notebook]:
 
 in_lab = pytest.mark.parametrize("running", ["lab"], indirect=True)
 """For what does not depend on the application around the notebook."""
+
+
+COUNT = "return panel.content.model.cells.get(argument).sharedModel.execution_count;"
 
 
 def shot(notebook: Notebook, name: str) -> None:
@@ -491,6 +504,55 @@ def test_of_a_hundred_documents_one_update_touches_one(notebook: Notebook) -> No
     assert nb.page.evaluate("window.touched") == ["c42"]
 
 
+@pytest.mark.spec("M7")
+def test_two_pages_of_a_shared_notebook_get_one_update(browser: Any, shared: Server) -> None:
+    """With jupyter-collaboration: what two pages put in stands there once, whoever types."""
+    pages = [browser.new_page(viewport={"width": 1280, "height": 860}) for _ in range(2)]
+    first, second = (Notebook(each, shared) for each in pages)
+    first.open("shared.ipynb", ("markdown", DOC), ("code", LOAD), ("code", "1"))
+    second.page.goto(shared.page("shared.ipynb"))
+    second.ready()
+    second.command("ipymemory:show")
+    first.loaded(1)
+    first.run(2)
+    second.recording()
+    get = "return panel.content.model.cells.get(0).sharedModel.getSource()"
+    texts = [DOC, NEW, NEW.replace("Levels are", "All levels are")]
+    # nobody writes: both pages hear of it, one puts it in
+    for at in (1, 2):
+        first.update("c0", texts[at - 1], texts[at])
+        for each in (first, second):
+            each.until(f"{get} === argument;", texts[at])
+    pages[0].wait_for_timeout(500)
+    assert first.source(0) == second.source(0) == texts[-1]
+    # somebody types in the second page while updates come: it waits there, and lands once
+    second.edit(0)
+    second.page.keyboard.press("Control+End")
+    made = [texts[-1].replace("noon and", f"noon, {n} times, and") for n in range(10)]
+    events = [event("c0", texts[-1], each) for each in made]
+    first.kernel(
+        "import threading, time\n"
+        f"def _send():\n    for e in {events!r}:\n        {HEARD}(e); time.sleep(0.1)\n"
+        "threading.Thread(target=_send).start()"
+    )
+    typed = "\nTyped by another person."
+    second.page.keyboard.type(typed, delay=60)
+    pages[0].wait_for_timeout(500)
+    assert first.source(0) == second.source(0) == texts[-1] + typed
+    second.page.keyboard.press("Escape")
+    for each in (first, second):
+        each.until(f"{get} === argument;", made[-1] + typed)
+    pages[0].wait_for_timeout(500)
+    assert first.source(0) == second.source(0) == made[-1] + typed
+    shot(second, "shared")
+    # one is gone without a word, the other goes on: at the latest when the first is missed
+    second.page.close()
+    first.update("c0", made[-1] + typed, DOC)
+    first.until(f"{get} === argument;", DOC, timeout=60_000)
+    first.say("return panel.sessionContext.shutdown().then(() => true);")
+    first.page.close()
+
+
 @in_lab
 def test_a_setting_loads_it_by_itself(notebook: Notebook) -> None:
     notebook.server.setting("ipymemory:plugin", {"autoLoad": True})
@@ -503,6 +565,52 @@ def test_a_setting_loads_it_by_itself(notebook: Notebook) -> None:
         nb.panel(".ipymemory-notes").get_by_text("Tides").first.wait_for()
     finally:
         notebook.server.setting("ipymemory:plugin", {})
+
+
+@in_lab
+def test_a_kernel_without_ipymemory_is_left_as_it_is(notebook: Notebook) -> None:
+    notebook.server.setting("ipymemory:plugin", {"autoLoad": True})
+    try:
+        cells = (("markdown", DOC), ("code", "1/0"), ("code", "2"))
+        nb = notebook.open("without.ipynb", *cells, kernel=BARE)
+        nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+        nb.run(1)
+        nb.run(2)
+        assert [nb.say(COUNT, at) for at in (1, 2)] == [1, 2]
+        outputs = [nb.cell(at).locator(".jp-OutputArea-output").all_inner_texts() for at in (1, 2)]
+        assert "ZeroDivisionError" in outputs[0][0] and outputs[1] == ["2"]
+        assert nb.cell(0).locator(".ipymemory-mark").inner_text() == "living"
+        # and one that has it, chosen later, is found
+        nb.say("return panel.sessionContext.changeKernel({name: 'python3'}).then(() => true);")
+        nb.recording()
+        nb.say("return panel.sessionContext.changeKernel({name: argument}).then(() => true);", BARE)
+        nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+        nb.run(2)
+    finally:
+        notebook.server.setting("ipymemory:plugin", {})
+
+
+@in_lab
+@pytest.mark.spec("M7")
+def test_a_document_of_5_mb_is_refused_with_a_sentence(notebook: Notebook) -> None:
+    nb = notebook.open(
+        "long.ipynb", ("markdown", DOC), ("markdown", "# T"), ("code", LOAD), ("code", "1")
+    )
+    nb.loaded(2)
+    nb.run(3)
+    # as a picture that was pasted into the text
+    long = DOC + "\n![](data:image/png;base64," + "A" * 5_000_000 + ")\n"
+    nb.say("panel.content.model.cells.get(0).sharedModel.setSource(argument);", long)
+    nb.cell(0).locator(".ipymemory-mark[data-state='long']").wait_for()
+    assert "Split it" in nb.panel(".ipymemory-documents li p").inner_text()
+    nb.edit(1)
+    nb.page.keyboard.press("End")
+    nb.page.keyboard.type("ides in short")
+    nb.run(3)
+    nb.panel(".ipymemory-notes").get_by_text("Tides in short").first.wait_for()
+    nb.update("c0", DOC, NEW)
+    nb.page.wait_for_timeout(300)
+    assert nb.source(0) == long
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
