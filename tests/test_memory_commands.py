@@ -19,6 +19,7 @@ from ipymemory.commands.place import Place
 from ipymemory.commands.remembering import guessed
 from ipymemory.config import Settings
 from ipymemory.errors import CommandError, IpymemoryError, MemoryMissing, MemoryRefused
+from ipymemory.held import resolved
 from ipymemory.history import History
 from ipymemory.memory_files import Draft, MemoryFolder, Source, opened
 from ipymemory.places import Project, SessionFolder
@@ -189,6 +190,32 @@ def test_undo_of_a_save_takes_its_line_too(project: Project) -> None:
     assert "dates" not in (project.memory / "MEMORY.md").read_text().lower()
     assert "cents" in (project.memory / "MEMORY.md").read_text()
     assert call(project, "recall dates").exit == 1
+
+
+@pytest.mark.spec("L8")
+def test_a_plain_undo_means_the_memory_and_not_the_notes_written_since(project: Project) -> None:
+    call(project, f"remember {DATES}")
+    notes = resolved(project.folder / "notes.md")
+    run = History(project.history).begin("session_notes", "extractive", "1 turn", (), "")
+    run.write(notes, b"what came out\n", seen=None)
+    run.close()
+    assert DATES in call(project, "diff").markdown
+    assert "Undone: remember" in call(project, "undo").markdown
+    assert call(project, "list").exit == 1
+    assert "Undone: session_notes" in call(project, "undo").markdown
+    assert not notes.exists()
+
+
+@pytest.mark.spec("L8")
+def test_a_memory_of_long_ago_gives_way_to_newer_notes(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipymemory.history.utc_now", lambda: "2026-01-02T03:04:05.000000Z")
+    call(project, f"remember {DATES}")
+    run = History(project.history).begin("session_notes", "extractive", "1 turn", (), "")
+    run.write(resolved(project.folder / "notes.md"), b"what came out\n", seen=None)
+    run.close()
+    assert "Undone: session_notes" in call(project, "undo").markdown
 
 
 @pytest.mark.spec("L8")

@@ -7,6 +7,7 @@ notebook and goes where it goes, and another notebook's notes have no business t
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
@@ -22,6 +23,17 @@ SHOWN = 20
 
 _FILE_BY_FILE = frozenset(["dream"])
 """Jobs whose undo goes around files that were changed since (behaviour D5)."""
+
+
+_OF_THEMSELVES = frozenset(["session_notes", "magic_docs"])
+"""Jobs that follow every few cells by themselves, and say nothing of it."""
+
+_SEEN = timedelta(minutes=10)
+"""How long a change that was told of goes before what wrote itself since (L8).
+
+Somebody who reads "kept as dates" and types ``undo`` means the memory, also when notes happened
+to be written in between.
+"""
 
 
 def _history(place: Place, arguments: Arguments) -> Page:
@@ -125,12 +137,14 @@ def _visible(place: Place) -> tuple[list[RunEntry], int]:
 def _chosen(place: Place, name: str | None, *, standing: bool = False) -> RunEntry | None:
     """Return the run called `name`, else the newest one (that still stands), if there is one.
 
+    Without a name, a change that was told of within the last ten minutes goes first.
     Raises `HistoryError` for a name that no run has, `CommandError` for another session's.
     """
     entries, _ = _visible(place)
     if name is None:
         usable = [e for e in entries if not standing or not (e.undoes or e.undone_by)]
-        return usable[0] if usable else None
+        told = [each for each in usable if each.job not in _OF_THEMSELVES and _lately(each)]
+        return next(iter([*told, *usable]), None)
     entry = _store(place).find(name)
     if entry not in entries and (entry.session or entry.engine != "person"):
         # What a person did by hand before the first cell belongs to no session, and they name it.
@@ -139,6 +153,14 @@ def _chosen(place: Place, name: str | None, *, standing: bool = False) -> RunEnt
             f"this notebook. Use `ipymemory diff {entry.id[:SHORT]}` or `undo` in a terminal."
         )
     return entry
+
+
+def _lately(entry: RunEntry) -> bool:
+    """Return whether the run was made within the last ten minutes."""
+    try:
+        return datetime.now(UTC) - datetime.fromisoformat(entry.time) < _SEEN
+    except (ValueError, TypeError):  # A line of the log that somebody edited, or without a zone.
+        return False
 
 
 def _of_others(count: int) -> str:
@@ -176,5 +198,7 @@ UNDO = Command(
     "put back what was there before a run",
     _undo,
     (RUN, Argument("--force", "also where the file has been changed since"), JSON),
-    details="An undo is in the history like any run, so it can be undone too.",
+    details="Without RUN: the newest change. Notes and documents write themselves, so a memory or "
+    "a dream of the last ten minutes goes before them. An undo is in the history like any "
+    "run, so it can be undone too.",
 )
