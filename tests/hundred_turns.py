@@ -33,6 +33,8 @@ ASK_EVERY = 4
 SECONDS = 15.0
 """From one turn to the next, and ten more at rest: the cache lives five minutes."""
 
+_ANSWER = "The median is 4.2, as [3] shows; the mean is pulled up by three rows. " * 4
+
 
 @dataclass
 class Figures:
@@ -72,7 +74,7 @@ def _brain(body: dict[str, Any], number: int) -> Any:
     """Answer a question in a few words; write three sections of the notes."""
     notes = asked_notes(body)
     if not notes:
-        return "The median is 4.2, as [3] shows; the mean is pulled up by three rows. " * 4
+        return _ANSWER
     step = f"[{number}] fitted step {number}; loss 0.{number}, 12 rows dropped."
     calls = []
     for at, (name, text) in enumerate(
@@ -81,8 +83,10 @@ def _brain(body: dict[str, Any], number: int) -> Any:
         found = markdown.section(notes + "\n", name)
         assert found is not None
         lines = [each for each in found.body.strip().split("\n") if each]
-        if name == "Current State" or not lines:
-            # What was true then gives way to what is true now.
+        if name == "Current State" and (body := found.body.strip("\n")) and notes.count(body) == 1:
+            # What was true then gives way to what is true now, and no more is written out.
+            old, new = body, text
+        elif name == "Current State" or not lines:
             old = f"{found.header}\n{found.italic}\n{found.body}".rstrip("\n")
             new = f"{found.header}\n{found.italic}\n\n{text}"
         else:
@@ -148,7 +152,7 @@ def _count(server: ModelServer, session: MemorySession, figures: Figures) -> Non
         before = usage.prompt - tokens(body["messages"][-1]["content"][0]["text"])
         is_notes = bool(asked_notes(body))
         figures.notes += is_notes
-        words = output if is_notes else 100
+        words = output if is_notes else tokens(_ANSWER)
         paid = prices.cost(MODEL, Usage(usage.prompt, words))
         assert paid is not None
         figures.plain += paid

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import hundred_turns
 import pytest
 from traitlets.config import Config
 
@@ -147,3 +148,12 @@ def test_a_ledger_that_was_purged_begins_anew(ledger: Ledger) -> None:
     assert ledger.gate(_settings(), EVENING).open
     _call(ledger, "2026-12-02T00:00:00.000Z", 0.4)
     assert ledger.left(_settings(), EVENING) == pytest.approx(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.spec("L9")
+def test_a_hundred_turns_cost_at_most_a_fifth_of_a_loop_that_resends_everything() -> None:
+    figures = hundred_turns.measure()
+    assert figures.notes == 4
+    assert figures.least >= 0.95
+    assert 0 < figures.money <= figures.plain / 5
