@@ -101,7 +101,7 @@ def test_sixty_cells_with_asks_between_one_compaction_and_the_bill(
 def test_notes_by_the_gates_and_a_compaction_by_itself(
     kernel: Kernel, server: ModelServer, plain: bool
 ) -> None:
-    """Sixty cells: notes when the conversation has grown, and room made for a question.
+    """Sixty cells with questions between: notes by the gates, then room made for a question.
 
     A plain server knows neither caching nor the counting of tokens.
     """
@@ -116,6 +116,8 @@ def test_notes_by_the_gates_and_a_compaction_by_itself(
     told: list[int] = []
     for number in range(60):
         kernel.run(f"step = {number}\nprint('result of {number}:', step * 0.731, 'x' * 500)")
+        if number % 20 == 12:
+            assert "Done." in shown(kernel, f"%ask What did step {number} give?")
         if number % 5 == 4:
             # The worker hears of all of it, and has done what was due.
             eventually(lambda: _rests(kernel), "the notes")
@@ -137,7 +139,8 @@ def test_notes_by_the_gates_and_a_compaction_by_itself(
     assert "5.117" in sent[0]["content"][0]["text"] and "step = 59" in json.dumps(sent)
     assert "step = 3\\n" not in json.dumps(sent) and _size(server.requests[-1]) < 9000
     cost = shown(kernel, "%memory cost")
-    assert "session_notes" in cost and "ask" in cost
+    calls = dict(re.findall(r"- (\w+): [\d.]+ USD, (\d+) calls,", cost))
+    assert calls == {"ask": "4", "session_notes": str(len(sizes))}, cost
     assert not server.refusals
 
 
