@@ -241,8 +241,9 @@ def _merged(marks: Iterable[Mark], text: str) -> tuple[Mark, ...]:
 
 def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
     """Return what is secret in `text`, in order and without overlaps."""
-    marks = list(_rules(text, code))
-    marks += _remembered(text, learned)
+    marks = _rules(text, code)
+    if learned:
+        marks += _remembered(text, learned)
     if not text.isascii() or "\x1b" in text:
         marks += _disguised(text, code, learned)
     if not marks:
@@ -252,25 +253,29 @@ def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
     return _merged(marks, text)
 
 
-def _rules(text: str, code: bool) -> Iterator[Mark]:
-    named, formed = _finders()
+def _rules(text: str, code: bool) -> list[Mark]:
+    named, formed, may_hold = _finders()
     folded = Folded(text)
+    found: list[Mark] = []
     for start, end in runs(folded.raw):
-        for rule, begin, stop in tokens(text, start, end):
-            yield Mark(rule, begin, stop)
+        found += (Mark(rule, begin, stop) for rule, begin, stop in tokens(text, start, end))
         if wandb_key(text, start, end):
-            yield Mark("wandb key", start, end)
-    yield from named(text, folded, code=code)
-    yield from formed(text, folded)
+            found.append(Mark("wandb key", start, end))
+    if may_hold(folded):
+        found += named(text, folded, code=code)
+        found += formed(text, folded)
+    return found
 
 
 @cache
-def _finders() -> tuple[Callable[..., Iterator[Mark]], Callable[..., Iterator[Mark]]]:
+def _finders() -> tuple[
+    Callable[..., Iterator[Mark]], Callable[..., Iterator[Mark]], Callable[[Folded], bool]
+]:
     # Late: their patterns take milliseconds to compile, and loading the extension must not wait.
-    from ipymemory.secret_forms import formed
+    from ipymemory.secret_forms import formed, may_hold
     from ipymemory.secret_values import named
 
-    return named, formed
+    return named, formed, may_hold
 
 
 def _remembered(text: str, learned: tuple[str, ...]) -> Iterator[Mark]:
@@ -294,7 +299,8 @@ def _disguised(text: str, code: bool, learned: tuple[str, ...]) -> Iterator[Mark
 
     shown = bare(text)
     if shown is not None:
-        yield from shown.back((*_rules(shown.text, code), *_remembered(shown.text, learned)))
+        found = [*_rules(shown.text, code), *_remembered(shown.text, learned)]
+        yield from shown.back(found)
 
 
 @cache

@@ -30,6 +30,11 @@ def formed(text: str, folded: Folded) -> Iterator[Mark]:
         yield from _asked(text, folded, _COMMANDS, _COMMAND_WORDS)
 
 
+def may_hold(folded: Folded) -> bool:
+    """Tell whether a text may hold a secret that a name or its surroundings give away."""
+    return bool(folded.holding(FIRST)) or _FLAG.search(folded.raw) is not None
+
+
 def _asked(text: str, folded: Folded, forms: dict[bytes, _Form], words: Literals) -> Iterator[Mark]:
     """Ask each of `forms` wherever its word stands."""
     for word in (x.word for x in folded.holding(words) if x.word in forms):

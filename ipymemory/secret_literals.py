@@ -19,6 +19,9 @@ _DROPPED = bytes(byte for byte in range(256) if _LOWER[byte] not in _KEPT)
 _RARE = "kphgf*:bclzwqjxvymudrnsto="
 """Letters by which literals are gathered, the first that a literal has; few, so few searches."""
 
+_SHORT = 200
+"""Bytes of bones, twice as much of a text, in which one search for all costs less than many."""
+
 
 class Literal:
     """Some bytes in lower case that are looked for, and their bones."""
@@ -50,6 +53,11 @@ class Literals:
             by_letter.setdefault(each.bones[each.rare : each.rare + 1], []).append(each)
         return tuple((_any(letter, held), tuple(held)) for letter, held in by_letter.items())
 
+    @cached_property
+    def anywhere(self) -> re.Pattern[bytes]:
+        """What finds the bones of any of them; in a short text sooner than one after another."""
+        return re.compile(b"|".join(pattern.pattern for pattern, _ in self.gathered))
+
 
 def _any(letter: bytes, literals: list[Literal]) -> re.Pattern[bytes]:
     ways = []
@@ -80,8 +88,9 @@ class Folded:
         if literals is not self._asked:
             bones = self._bones
             found: list[Literal] = []
-            for pattern, held in literals.gathered:
-                if pattern.search(bones):
-                    found += (each for each in held if each.bones in bones)
+            if len(bones) > _SHORT or literals.anywhere.search(bones):
+                for pattern, held in literals.gathered:
+                    if pattern.search(bones):
+                        found += (each for each in held if each.bones in bones)
             self._asked, self._answer = literals, tuple(found)
         return self._answer

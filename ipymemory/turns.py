@@ -198,6 +198,16 @@ def new_id() -> str:
     return f"{millisecond:012x}{count & 0xFFFF:04x}{_process[1]}"
 
 
+_second = (-1, "")
+"""The last whole second that was asked for, and how it is written: most cells share one."""
+
+
 def utc_now() -> str:
     """Return the present as ISO 8601 in UTC with milliseconds: ``2026-12-02T05:10:11.123Z``."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    global _second
+    second, rest = divmod(time.time_ns(), 1_000_000_000)
+    known, text = _second
+    if second != known:
+        text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        _second = (second, text)
+    return f"{text}.{rest // 1_000_000:03}Z"
