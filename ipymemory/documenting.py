@@ -11,13 +11,14 @@ from pathlib import Path
 
 from ipymemory import document_updates, sessions
 from ipymemory.config import Settings
+from ipymemory.document_look import Context, Looked
 from ipymemory.document_updates import JOB
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus
 from ipymemory.gates import Gate
 from ipymemory.history import History
-from ipymemory.jobs import magic_docs
-from ipymemory.jobs.magic_docs import Looked, Writer
+from ipymemory.jobs import documents_by_model, magic_docs
+from ipymemory.jobs.documents_by_model import Writer
 from ipymemory.places import Project, SessionFolder, config_folder
 from ipymemory.ran import Ran
 from ipymemory.session_model import SessionModel
@@ -126,7 +127,7 @@ class Documenting:
                 mode = self._project.mode(settings.memory.mode)
                 if mode in ("read", "off"):
                     return Looked(0, (), (f"No document is written in mode {mode}.",))
-                context = magic_docs.Context(
+                context = Context(
                     self._folder, settings, self._bus, self._notebook(), mode == "auto"
                 )
                 entries = tuple(self._transcript.entries)
@@ -146,7 +147,7 @@ class Documenting:
             return found
 
     async def _write(
-        self, context: magic_docs.Context, settings: Settings, entries: tuple[Entry, ...], ask: bool
+        self, context: Context, settings: Settings, entries: tuple[Entry, ...], ask: bool
     ) -> Looked:
         if self._model.chosen(settings).name != "anthropic":
             return await asyncio.to_thread(magic_docs.update, context, entries)
@@ -158,7 +159,7 @@ class Documenting:
             self._cancelled,
         )
         ask = ask and self._model.ledger.gate(settings).open
-        return await magic_docs.update_by_model(context, writer, entries, prune=not ask)
+        return await documents_by_model.update_by_model(context, writer, entries, prune=not ask)
 
     async def _with_files(
         self, found: Looked, settings: Settings, turns: tuple[str, ...], force: bool

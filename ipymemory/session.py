@@ -22,6 +22,7 @@ from ipymemory.agent import Outcome
 from ipymemory.asks import Asks, Question
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
+from ipymemory.document_look import Looked
 from ipymemory.documenting import Documenting
 from ipymemory.doing import Doing
 from ipymemory.dreaming import Dreaming
@@ -32,7 +33,6 @@ from ipymemory.extractive import ExtractiveModel
 from ipymemory.gates import Gate
 from ipymemory.history import History
 from ipymemory.jobs import session_notes
-from ipymemory.jobs.magic_docs import Looked
 from ipymemory.learning import Extracted
 from ipymemory.model_extraction import ModelExtraction
 from ipymemory.model_notes import ModelNotes

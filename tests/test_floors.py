@@ -111,6 +111,7 @@ PARTS = {
     "document_files": "documents",
     "document_proposals": "documents",
     "documenting": "session",
+    "document_look": "document_updates",
     "dream_journal": "dream_lock",
     "dream_state": "dream_lock",
     "dream_model": "session",

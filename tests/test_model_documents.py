@@ -17,7 +17,7 @@ from scripted import Script, good, hostile
 from test_live_documents import DOC, RAW, Book, session
 
 from ipymemory import consent
-from ipymemory.jobs.magic_docs import Looked
+from ipymemory.document_look import Looked
 from ipymemory.session import MemorySession
 
 
