@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory import processes
+from ipymemory.answers import Answers
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
-from ipymemory.learning import told
-from ipymemory.pieces import Pieces
 from ipymemory.pipes import End, Outlet, Splitter, decode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.processes import ProcessIdentity
@@ -55,8 +54,6 @@ LAST_WORDS_SECONDS = 0.5
 """What the parent gets to read the last words."""
 
 Message = Mapping[str, Any]
-
-_NO_SESSION = "The worker was asked before it was told which session it serves."
 
 
 def main() -> None:
@@ -93,8 +90,7 @@ class Worker:
         self._is_child = False
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._streaming: set[object] = set()
-        """The numbers of the asks that are being answered in pieces."""
+        self._answers = Answers(self._outlet.say, lambda: self._session)
         self._last_work = time.monotonic()
         self._leaving = False
         self._over = threading.Event()
@@ -177,7 +173,7 @@ class Worker:
         """Return how long to wait for the next message before looking around, in seconds."""
         idle = self._last_work + self._idle_seconds() - time.monotonic()
         waits = [max(0.01, idle)]
-        if self._session is not None and not self._session.running and not self._streaming:
+        if self._session is not None and not self._session.running and not self._answers.streaming:
             due = self._session.due()
             if due is not None:
                 waits = [due]
@@ -216,9 +212,9 @@ class Worker:
         if kind == "hello":
             self._hello(message)
         elif kind == "ask":
-            self._task(self._answer(message))
+            self._task(self._answers.answer(message))
         elif kind == "cancel":
-            self._streaming.discard(message.get("id"))
+            self._answers.streaming.discard(message.get("id"))
         elif kind == "bye":
             self._leaving = True
         elif kind == "environment":
@@ -259,7 +255,7 @@ class Worker:
     def _start_due(self) -> None:
         session = self._session
         # Whoever waits for an answer goes first; no cell can run meanwhile.
-        if session is None or session.running or self._streaming:
+        if session is None or session.running or self._answers.streaming:
             return
         due = session.due()
         if due is not None and due <= 0:
@@ -268,83 +264,11 @@ class Worker:
     async def _run_due(self, session: MemorySession) -> None:
         await session.run_due()
 
-    async def _answer(self, message: Message) -> None:
-        reply: dict[str, Any] = {"type": "reply", "id": message.get("id"), "ok": True}
-        try:
-            arguments = message.get("args") or {}
-            name = str(message.get("name"))
-            if name == "ask":
-                reply["value"] = await self._stream(message.get("id"), arguments)
-            else:
-                reply["value"] = await self._asked(name, arguments)
-        except IpymemoryError as error:
-            reply |= {"ok": False, "error": str(error)}
-        except Exception as error:
-            log.exception("an ask failed")
-            reply |= {"ok": False, "error": f"{type(error).__name__}: {error}"}
-        self._outlet.say(reply)
-
-    async def _stream(self, number: object, arguments: Message) -> dict[str, Any]:
-        """Have the assistant answer, and hand on what it says while it does."""
-        session, last = self._session, arguments.get("last")
-        if session is None:
-            raise IpymemoryError(_NO_SESSION)
-        pieces = Pieces(self._outlet.say, number)
-        self._streaming.add(number)
-        try:
-            return await session.ask(
-                str(arguments.get("question", "")),
-                str(arguments.get("ask_id", "")),
-                last if isinstance(last, int) else None,
-                pieces.hear,
-                lambda: number not in self._streaming,
-            )
-        finally:
-            self._streaming.discard(number)
-            pieces.close()
-
-    async def _asked(self, name: str, arguments: Message) -> Any:
-        session = self._session
-        if name == "ping":
-            return "pong"
-        if session is None:
-            raise IpymemoryError(_NO_SESSION)
-        if name == "status":
-            session.observe()
-            return session.status()
-        if name == "preview":
-            return session.preview()
-        if name == "recall":
-            return await session.recall(str(arguments["question"]), int(arguments["n"]))
-        if name == "compact":
-            return await session.compact()
-        if name == "update_notes":
-            outcome = await session.update_notes(force=bool(arguments.get("force")))
-            if outcome.status != "done":
-                raise IpymemoryError(
-                    f"The notes were not updated: {outcome.error or outcome.status}"
-                )
-            return outcome.as_dict()
-        if name == "update_documents":
-            return (await session.update_documents()).as_dict()
-        if name == "extract":
-            return told(await session.extract())
-        if name == "dream":
-            dreamt = await session.dreaming.dream(
-                session.settings, confirmed=bool(arguments.get("confirmed"))
-            )
-            return dreamt.as_dict()
-        if name == "dream_plan":
-            return (await session.dreaming.plan(session.settings)).as_plan()
-        if name == "dream_gate":
-            return session.dreaming.gate(session.settings).reason
-        raise IpymemoryError(f"The worker knows no question called {name!r}.")
-
     async def _drain(self) -> None:
         """Finish what is in flight and cover what is left, within `Engine.drain_seconds`."""
         session = self._session
         # Nobody hears an answer any more; what came of it is kept.
-        self._streaming.clear()
+        self._answers.streaming.clear()
         if session is None:
             return
         seconds = session.settings.engine.drain_seconds

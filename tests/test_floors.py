@@ -64,6 +64,7 @@ PARTS = {
     "private_cells": "recorder",
     "expiry": "sessions",
     "pipes": "worker",
+    "answers": "worker",
     "sending": "client",
     "starting": "client",
     "listening": "client",
