@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ipymemory.errors import ChangedSince, HistoryError, IpymemoryError, PlaceError, Versions
-from ipymemory.files import filelock, make_folder
+from ipymemory.errors import ChangedSince, HistoryError, Versions
 from ipymemory.held import Held, resolved
-from ipymemory.history_log import VERSION, HistoryLog, RunEntry, Write
-from ipymemory.images import Images, digest
+from ipymemory.history_log import RunEntry, Write
+from ipymemory.history_runs import Ledger, Run, hash_of
+from ipymemory.images import digest
 from ipymemory.turns import new_id, utc_now
 
 __all__ = ["SHORT", "History", "Run", "RunEntry", "Write"]
@@ -38,20 +37,9 @@ SHORT = 16
 PERSON = "person"
 """The engine of an undo."""
 
-_LOCK_SECONDS = 10.0
-"""A write takes milliseconds; who waits longer than this waits for a process that hangs."""
 
-
-class History:
+class History(Ledger):
     """The undo history in `folder`; nothing is made on disk before the first write."""
-
-    def __init__(self, folder: Path, keep: int = 200) -> None:
-        """`keep`: runs of one job whose images are kept (``Memory.history_keep``)."""
-        self.folder = folder
-        self.keep = keep
-        self.images = Images(folder / "images")
-        self.log = HistoryLog(folder)
-        self._lock = filelock().FileLock(folder / ".lock", timeout=_LOCK_SECONDS, mode=0o600)
 
     def begin(self, job: str, engine: str, reason: str, turns: Sequence[str], session: str) -> Run:
         """Return a run under which an engine may write. It is on record from its first write on."""
@@ -125,7 +113,7 @@ class History:
                     None if now is None else _decoded(now),
                 )
                 for each, now in states
-                if _hash(now) not in (each.after, each.before)
+                if hash_of(now) not in (each.after, each.before)
             ]
             if around:
                 newer = {each.path for each in changed}
@@ -140,7 +128,7 @@ class History:
             back = [
                 (each.path, now, None if each.before is None else self.images.get(each.before))
                 for each, now in states
-                if _hash(now) != each.before
+                if hash_of(now) != each.before
             ]
             run = Run(
                 self,
@@ -220,26 +208,6 @@ class History:
             with self.locked():
                 self.log.forget(frozenset(sessions), self.images)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock of this history; raises `HistoryError` when it cannot be had."""
-        try:
-            make_folder(self.folder)
-            self._lock.acquire()
-        except filelock().Timeout as error:
-            raise HistoryError(
-                f"Another process has held {self._lock.lock_file} for {_LOCK_SECONDS:g} s, so "
-                "nothing was written. End that process, then try again."
-            ) from error
-        except (OSError, PlaceError) as error:
-            raise HistoryError(
-                f"The undo history in {self.folder} cannot be written, so nothing was: {error}"
-            ) from error
-        try:
-            yield
-        finally:
-            self._lock.release()
-
     def _to_undo(self, run_id: str | None) -> RunEntry:
         if run_id is None:
             for each in self.entries():
@@ -271,126 +239,12 @@ class History:
             return _decoded(now) if now is not None and digest(now) == image else None
 
 
-class Run:
-    """One run of an engine, as the history sees it; made by `History.begin`."""
-
-    def __init__(self, history: History, entry: RunEntry, *, recorded: bool = False) -> None:
-        self.entry = entry
-        self._history = history
-        self.writes = 0
-        """How often this run has written so far."""
-        self._recorded = recorded
-        self._first: dict[Path, bytes | None] = {}
-        self._last: dict[Path, bytes | None] = {}
-
-    @property
-    def id(self) -> str:
-        """The run's id; ids sort by time."""
-        return self.entry.id
-
-    @property
-    def job(self) -> str:
-        """The job this run belongs to."""
-        return self.entry.job
-
-    @property
-    def written(self) -> tuple[Path, ...]:
-        """The files that this run has changed so far."""
-        return tuple(self._last)
-
-    def original(self, path: Path) -> bytes | None:
-        """Return what `path` held before this run's first write to it."""
-        return self._first.get(path)
-
-    def left(self, path: Path) -> bytes | None:
-        """Return what this run left in `path`, None when it has not written there."""
-        return self._last.get(path)
-
-    def write(self, path: Path, data: bytes | None, *, seen: bytes | None) -> None:
-        """Make `path`, absolute and resolved, hold `data`; None removes it.
-
-        History first, then the file. Raises `HistoryError` when the file is no longer what was
-        `seen`, or the write cannot be logged, and `PlaceError` when it cannot be written; the
-        file is as it was then.
-        """
-        with self._history.locked(), Held(path) as held:
-            now = held.read()
-            if now != seen:
-                raise HistoryError(
-                    f"{path} was changed by somebody else meanwhile, so it was left alone. "
-                    "Read it again and make the edit anew."
-                )
-            self.before(path, data, now)
-            if data is None:
-                held.remove()
-            else:
-                held.replace(data)
-            self.after(path, data)
-
-    def before(self, path: Path, planned: bytes | None, now: bytes | None) -> None:
-        """Log a write of `planned` over `now`, its before-image stored; call it before the write.
-
-        Raises `HistoryError` when the log or the image cannot be written.
-        """
-        try:
-            if now is not None and path not in self._first:
-                self._history.images.put(now)
-            self._first.setdefault(path, now)
-            self.record()
-            self._history.log.append(
-                {
-                    "type": "write",
-                    "run": self.id,
-                    "time": utc_now(),
-                    "path": self._history.log.key(path),
-                    "before": _hash(now),
-                    "after": _hash(planned),
-                    "size": len(planned or b""),
-                },
-                sync=True,
-            )
-        except PlaceError as error:
-            raise HistoryError(
-                f"The write could not be logged, so it was not made. {error}"
-            ) from error
-
-    def after(self, path: Path, data: bytes | None) -> None:
-        """Log that the write came to pass. Never raises: without the line the hashes tell."""
-        self._last[path] = data
-        self.writes += 1
-        key = self._history.log.key(path)
-        with contextlib.suppress(IpymemoryError):
-            self._history.log.append(
-                {"type": "wrote", "run": self.id, "path": key, "after": _hash(data)}
-            )
-
-    def record(self) -> None:
-        """Put the run itself on record, once; `before` does it. Old runs are dropped here."""
-        if self._recorded:
-            return
-        if not self.entry.undoes:
-            self._history.log.trim(self.entry.job, self._history.keep, self._history.images)
-        self._history.log.append({"type": "run", "version": VERSION, **self.entry.as_line()})
-        self._recorded = True
-
-    def close(self) -> None:
-        """Store what the run left, for the diff. Never raises: the diff can do without."""
-        for data in self._last.values():
-            if data is not None:
-                with contextlib.suppress(IpymemoryError):
-                    self._history.images.put(data)
-
-
 def unified(before: str, after: str, before_name: str, after_name: str) -> list[str]:
     """Return the lines of a unified diff, each with its line feed."""
     found = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), before_name, after_name
     )
     return [line if line.endswith("\n") else line + "\n" for line in found]
-
-
-def _hash(data: bytes | None) -> str | None:
-    return None if data is None else digest(data)
 
 
 def _decoded(data: bytes) -> str:

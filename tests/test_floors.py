@@ -39,6 +39,7 @@ FLOORS = {
 
 PARTS = {
     "history_log": "history",
+    "history_runs": "history",
     "tables": "excerpts",
     "screen": "excerpts",
     "secret_tokens": "redaction",
