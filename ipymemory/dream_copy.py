@@ -48,6 +48,8 @@ class Given:
     """Takes counts of how far it is."""
     say: Callable[[str, dict[str, Any]], None] = lambda kind, details: None
     """Takes an event: its kind and details."""
+    sessions: frozenset[str] = frozenset()
+    """Those since the last dream, which are under review."""
 
 
 @dataclass(frozen=True, slots=True)

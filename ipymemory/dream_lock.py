@@ -158,6 +158,11 @@ class HeldLock:
         self.found_dead = died
         """Whether an owner died before: its journal is to be finished or reverted first."""
 
+    @property
+    def last(self) -> float | None:
+        """When the last dream before this one began, in seconds of the epoch; None for never."""
+        return None if self._before is None else self._before / 1e9
+
     def done(self) -> None:
         """Free it after a dream that came to its end: its time is the dream's beginning (D3)."""
         self._free(self._started)

@@ -20,8 +20,6 @@ class Context:
     settings: Settings
     bus: Bus = field(default_factory=Bus)
     session: SessionFolder | None = None
-    sessions: int = 0
-    """Sessions since the last dream: what it is under review for."""
     confirmed: bool = False
     cancelled: Callable[[], bool] = lambda: False
     model: Consolidate | None = None

@@ -83,7 +83,7 @@ def fence(project: Project, copy: Path, private: tuple[str, ...]) -> Fence:
 
 
 def tools(
-    project: Project, around: Fence, level: str, stopped: Callable[[], bool]
+    transcripts: Transcripts, around: Fence, level: str, stopped: Callable[[], bool]
 ) -> dict[str, Tool]:
     """Return the tools that look, by name."""
 
@@ -93,7 +93,7 @@ def tools(
     searched = LookTool(GREP, grep, look)
     return {
         "Read": LookTool(reading.READ, reading.read, look),
-        "Grep": SearchTool(searched, Transcripts(project, stopped)),
+        "Grep": SearchTool(searched, transcripts),
         "Glob": LookTool(GLOB, glob, look),
     }
 
@@ -138,6 +138,11 @@ class Transcripts:
     shown: int = 0
     _of: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     """The lines that were shown, by session: the entry's id and the line's number in it."""
+
+    @property
+    def looked_through(self) -> frozenset[str]:
+        """The sessions that were searched so far."""
+        return frozenset(self._of)
 
     def search(self, pattern: str, session: str = "", *, fold: bool = False) -> str:
         """Return the lines that match, each with its session and turn; raises `ToolError`."""

@@ -123,7 +123,6 @@ class Dreaming:
             settings,
             self._bus,
             self._folder,
-            self._sessions,
             confirmed,
             self._cancelled,
             model,

@@ -24,8 +24,8 @@ STANDING = "dream"
 """The command by which a page asks how the dream stands that another process may be having."""
 
 _STATE = (
-    *("id", "status", "phase", "step", "started", "sessions", "files", "engine", "turns"),
-    *("calls", "tokens", "usd", "seconds", "run", "error", "counts"),
+    *("id", "status", "phase", "step", "started", "sessions", "reviewed", "files", "engine"),
+    *("turns", "calls", "tokens", "usd", "seconds", "run", "error", "counts"),
 )
 _PASSING = {"dream_turn": "turn", "dream_file": "file", "doing": "doing"}
 """What is shown while it comes, by kind of event and the field that bears it."""

@@ -196,7 +196,12 @@ def latest_folder(project: Project) -> SessionFolder | None:
 
 
 def count_since(project: Project, seconds: float, own: str = "", most: int = 1_000_000) -> int:
-    """Return how many sessions had a turn after `seconds` of the epoch, the session `own` apart.
+    """Return how many sessions had a turn after `seconds` of the epoch; see `since`."""
+    return len(since(project, seconds, own, most))
+
+
+def since(project: Project, seconds: float, own: str = "", most: int = 1_000_000) -> list[str]:
+    """Return which sessions had a turn after `seconds` of the epoch, the session `own` apart.
 
     Reads no file: one `stat` of a transcript each, the newest sessions first, and it stops at
     `most`, which is when there are enough.
@@ -204,19 +209,22 @@ def count_since(project: Project, seconds: float, own: str = "", most: int = 1_0
     try:
         names = sorted(os.listdir(project.sessions), reverse=True)  # noqa: PTH208 - names only
     except OSError:
-        return 0
-    found, limit = 0, int(seconds * 1e9)
+        return []
+    found: list[str] = []
+    limit = int(seconds * 1e9)
     top = f"{project.sessions}{os.sep}"
     for name in names:
         if name == own or name[0] == ".":
             continue
         try:
             # A path as text: made of parts it would take longer than the call itself.
-            found += os.stat(f"{top}{name}{os.sep}transcript.jsonl").st_mtime_ns > limit  # noqa: PTH116
+            changed = os.stat(f"{top}{name}{os.sep}transcript.jsonl").st_mtime_ns  # noqa: PTH116
         except OSError:
             continue
-        if found >= most:
-            break
+        if changed > limit:
+            found.append(name)
+            if len(found) >= most:
+                break
     return found
 
 

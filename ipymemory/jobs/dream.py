@@ -9,8 +9,9 @@ out, and the files are put in place as one (`dream_journal`).
 Events, all of job ``dream`` and with the dream's id as their run but for the last two kinds:
 
 - ``dream``: how it stands, in counts (`_Dream.tell`): ``status``, ``phase`` (starting, updating),
-  ``step``, ``started``, ``sessions``, ``files``, ``engine``; with a model also ``turns``,
-  ``calls``, ``tokens`` and ``usd``. May be kept, also in a notebook that is saved (behaviour L12).
+  ``step``, ``started``, ``sessions`` (since the last dream), ``files``, ``engine``; with a model
+  also ``reviewed`` (of those sessions), ``turns``, ``calls``, ``tokens`` and ``usd``. May be
+  kept, also in a notebook that is saved (behaviour L12).
 - ``dream_turn``: ``turn``, ``calls``, ``text``: what a model said in one of its turns, masked.
 - ``dream_file``: ``file``, ``diff``: what was done to one file, as it is put in place.
   Both hold words of memories: to be shown while they come, and kept nowhere.
@@ -34,6 +35,7 @@ from ipymemory import (
     dream_state,
     lines,
     processes,
+    sessions,
 )
 from ipymemory.config import Settings
 from ipymemory.dream_copy import Consolidated, Given
@@ -66,6 +68,9 @@ _LOOK_SECONDS = 0.02
 
 MOST_TOLD = 200
 """Files whose change is told as it is made; who wants more reads the diff of the run."""
+
+MOST_SESSIONS = 100
+"""Sessions that are counted as under review: as many as a model may search."""
 
 DIFF_CHARS = 4000
 """Characters of what is told of one file."""
@@ -153,6 +158,7 @@ class _Dream:
         self.end = time.monotonic() + context.settings.dream.minutes * 60
         self.told: dict[str, Any] = {}
         self.files = 0
+        self.sessions: list[str] = []
         self.last_told = 0.0
         self.looked = 0.0
         self.killed = False
@@ -177,6 +183,8 @@ class _Dream:
         outcome = Dreamt("failed")
         try:
             dream_state.killed(self.project).unlink(missing_ok=True)
+            own = self.context.session.id if self.context.session else ""
+            self.sessions = sessions.since(self.project, held.last or 0.0, own, MOST_SESSIONS)
             self.tell("orient")
             _finish(self.project, self.context.settings, self.folder)
             dream_copy.sweep(self.place)
@@ -198,7 +206,8 @@ class _Dream:
         self.tell("consolidate", memories=found.counts["memories"])
         seconds = (self.end - time.monotonic()) * _MODELS_SHARE
         given = Given(
-            self.folder, found, self.place, self.id, seconds, self.over, self.count, self.say
+            *(self.folder, found, self.place, self.id, seconds, self.over, self.count, self.say),
+            frozenset(self.sessions),
         )
         by = _by_model(self.context, given)
         if self.over():
@@ -209,7 +218,7 @@ class _Dream:
         run = history.begin(JOB, self.engine, reason(counts), (), session)
         placed = Placed()
         if by.groups:
-            with self.folder.held_still(confirmed=self.context.confirmed):
+            with self.folder.held_still(confirmed=self.context.confirmed, run=run):
                 self.tell("prune", phase="updating")
                 placed = dream_journal.place(self.place, run, by.groups, self.over, self.one_placed)
             run.close()
@@ -274,7 +283,7 @@ class _Dream:
             "step": step or self.told.get("step", ""),
             "started": self.told.get("started") or utc_now(),
             "owner": processes.own().as_dict(),
-            "sessions": self.context.sessions,
+            "sessions": len(self.sessions),
             "engine": self.engine,
             "files": self.files,
             **more,

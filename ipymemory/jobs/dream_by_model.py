@@ -102,7 +102,8 @@ class ByModel:
         settings = self.settings.privacy
         around = dream_reading.fence(self.project, copy.place, tuple(settings.files))
         level = dream_reading.level_of(str(settings.sent_outputs), str(settings.outputs))
-        looks = dream_reading.tools(self.project, around, level, given.over)
+        transcripts = dream_reading.Transcripts(self.project, given.over)
+        looks = dream_reading.tools(transcripts, around, level, given.over)
         text = dream_prompt.prompt(
             config_folder(self.project.home),
             copy,
@@ -113,7 +114,7 @@ class ByModel:
         every = {**looks, **work.tools()}
         run = History(given.place / "drafts").begin(JOB, self.model.name, "a dream", (), "")
         return await run_agent(
-            _Told(self.model, given, self.aside),
+            _Told(self.model, given, transcripts, self.aside),
             Request(
                 dream_prompt.SYSTEM,
                 (Message("user", text),),
@@ -162,6 +163,7 @@ class _Told:
 
     inner: Model
     given: Given
+    transcripts: dream_reading.Transcripts
     aside: Aside | None = None
     turns: int = 0
     calls: int = 0
@@ -189,7 +191,9 @@ class _Told:
         }
         self.given.say("dream_turn", words)
         spent = self.usage.prompt + self.usage.output
+        reviewed = len(self.transcripts.looked_through & self.given.sessions)
         counts = {"turns": self.turns, "calls": self.calls, "tokens": spent, "usd": self.money}
+        counts["reviewed"] = reviewed
         self.given.tell(counts)
         return reply
 

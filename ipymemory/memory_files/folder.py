@@ -195,17 +195,18 @@ class MemoryFolder(ReadFolder):
         return memory
 
     @contextmanager
-    def held_still(self, *, confirmed: bool = False) -> Iterator[None]:
+    def held_still(self, *, confirmed: bool = False, run: Run | None = None) -> Iterator[None]:
         """Let nobody else save while the block writes several files; then the index follows.
 
-        Raises `MemoryRefused` where no memory may be written, `PlaceError`.
+        With a `run` the index goes back with the rest where somebody undoes it. Raises
+        `MemoryRefused` where no memory may be written, `PlaceError`.
         """
         self._may_write(confirmed)
         with self._locked():
             try:
                 yield
             finally:
-                self._listing.write(self.scan())
+                self._listing.write(self.scan(), run=run)
 
     def forgotten(self, draft: Draft) -> bool:
         """Return whether the user forgot what `draft` says (behaviour L12)."""

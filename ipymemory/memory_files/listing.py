@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 from ipymemory import lines
-from ipymemory.errors import IpymemoryError, PlaceError
+from ipymemory.errors import HistoryError, IpymemoryError, PlaceError
 from ipymemory.files import make_folder, read_json
-from ipymemory.held import Held
+from ipymemory.held import Held, resolved
+from ipymemory.history import Run
 from ipymemory.memory_files import index, scanning
 from ipymemory.memory_files.values import Memory
 from ipymemory.places import Project
@@ -51,15 +52,19 @@ class Listing:
         """Return the pages as they should read for `memories`; writes nothing."""
         return self._arranged(self.pages(), memories, fresh)
 
-    def write(self, memories: Sequence[Memory], fresh: Set[str] = frozenset()) -> None:
+    def write(
+        self, memories: Sequence[Memory], fresh: Set[str] = frozenset(), run: Run | None = None
+    ) -> None:
         """Bring the index on disk in step with `memories`; raises `PlaceError`.
 
-        A page that somebody changed between the reading and the writing is read again.
+        A page that somebody changed between the reading and the writing is read again. With a
+        `run` the pages stand in the history with what else it wrote, and go back with that: made
+        anew they would name the same memories in another order.
         """
         for _ in range(_TRIES):
             before = self._bytes()
             pages = self._arranged([_decoded(each) for each in before], memories, fresh)
-            if self._replaced(before, [_encoded(each) for each in pages]):
+            if self._replaced(before, [_encoded(each) for each in pages], run):
                 break
         self._remember(memories)
 
@@ -103,7 +108,7 @@ class Listing:
                 self._lines[file] = before
         return self._lines
 
-    def _replaced(self, before: Sequence[bytes], pages: Sequence[bytes]) -> bool:
+    def _replaced(self, before: Sequence[bytes], pages: Sequence[bytes], run: Run | None) -> bool:
         """Write what differs, the last page first: a line is there twice before it is nowhere."""
         make_folder(self._folder)
         count = max(len(before), len(pages))
@@ -112,14 +117,21 @@ class Listing:
             new = pages[number - 1] if number <= len(pages) else None
             if new == old or (not new and not old):
                 continue
-            with Held(self._folder / index.page_name(number)) as held:
+            path = resolved(self._folder / index.page_name(number))
+            with Held(path) as held:
                 now = held.read()
                 if now != old and not (now is None and old == b""):
                     return False
+                if run is not None:
+                    # The index is derived: it can do without the history.
+                    with contextlib.suppress(HistoryError):
+                        run.before(path, new, now)
                 if new is None:
                     held.remove()
                 else:
                     held.replace(new)
+            if run is not None:
+                run.after(path, new)
         return True
 
     def _written(self) -> Mapping[str, str]:
