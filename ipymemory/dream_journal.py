@@ -54,9 +54,11 @@ def place(
     groups: Sequence[Group],
     cancelled: Callable[[], bool] = lambda: False,
     placed: Callable[[Group], None] = lambda group: None,
+    project: str = "",
 ) -> Placed:
     """Put `groups` in place under `run`; all of them, or none where it is stopped or fails.
 
+    `project` is the key of the project in whose history `run` is: several may share a folder.
     Raises `HistoryError`, `PlaceError`; then the files are as they were.
     """
     due: list[Group] = []
@@ -66,7 +68,7 @@ def place(
     if not due or cancelled():
         return Placed((), tuple(out), bool(due))
     journal = records / NAME
-    _write(journal, run, due)
+    _write(journal, run, due, project)
     done: list[Group] = []
     try:
         for each in due:
@@ -90,6 +92,18 @@ def place(
 def waits(records: Path) -> bool:
     """Return whether a process died while it put files in place. One `stat`."""
     return (records / NAME).exists()
+
+
+def whose(records: Path) -> str:
+    """Return in which project's history the journal that waits goes on; empty for none.
+
+    Raises `PlaceError`.
+    """
+    try:
+        told = (read_json(records / NAME) or {}).get("project")
+    except FormatError:
+        return ""
+    return told if isinstance(told, str) else ""
 
 
 def recover(records: Path, history: History) -> str:
@@ -158,11 +172,12 @@ def _take_back(run: Run, groups: Sequence[Group]) -> None:
             run.write(change.path, change.before, seen=change.after)
 
 
-def _write(journal: Path, run: Run, groups: Sequence[Group]) -> None:
+def _write(journal: Path, run: Run, groups: Sequence[Group], project: str = "") -> None:
     write_json(
         journal,
         {
             "version": VERSION,
+            "project": project,
             "run": run.entry.as_line(),
             "groups": [
                 [

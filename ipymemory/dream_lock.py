@@ -27,6 +27,9 @@ from ipymemory.held import Held
 from ipymemory.processes import ProcessIdentity
 
 NAME = ".consolidate-lock"
+OWNER = "owner.json"
+"""The record of the owner, in our own folder."""
+
 FOREIGN_SECONDS = 3600.0
 """How long an owner of another host, whose life cannot be seen from here, keeps it (D2)."""
 
@@ -45,7 +48,7 @@ class DreamLock:
 
     def __init__(self, memory: Path, records: Path) -> None:
         self._path = memory / NAME
-        self._record = records / "owner.json"
+        self._record = records / OWNER
         self._system = records / ".lock"
 
     def last(self) -> float | None:

@@ -1,6 +1,8 @@
 """How a dream stands, on the disk, for whoever asks from another process; and the wish to end it.
 
-Written by the dream itself (`jobs/dream`), read by pages and commands.
+Written by the dream itself (`jobs/dream`), read by pages and commands. It lies with the lock and
+the journal in one folder (`place`): one folder of memories has one of them, whichever project it
+is tidied from.
 """
 
 from __future__ import annotations
@@ -9,20 +11,42 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory import processes
+from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.files import read_json, write_json
-from ipymemory.places import Project
+from ipymemory.memory_place import memory_place
+from ipymemory.places import Project, project_key
 from ipymemory.processes import ProcessIdentity
 from ipymemory.turns import utc_now
 
+STATE = "state.json"
+KILL = "kill.json"
 
-def state(project: Project) -> dict[str, Any]:
+
+def place(project: Project, memory: Path, *, shared: bool) -> Path:
+    """Return the folder of the dreams of `memory`: their lock's record, journal, copies, state.
+
+    Where several projects may share the memories it lies beside the projects, so that each of
+    them finds what another one left; else in the project's own folder.
+    """
+    if not shared:
+        return project.folder / "dream"
+    return project.home / "shared-dream" / project_key(memory)
+
+
+def place_of(project: Project, settings: Settings) -> Path:
+    """Return the folder of the dreams of a project by its settings; raises `PlaceError`."""
+    found = memory_place(project, settings.memory.folder)
+    return place(project, found.folder, shared=found.shared)
+
+
+def state(project: Project, settings: Settings) -> dict[str, Any]:
     """Return how the last dream stands: its `status`, ``running`` among others, and counts.
 
     One whose process is gone is ``dead``. Empty when there was none. Raises nothing.
     """
     try:
-        told = read_json(project.folder / "dream" / "state.json") or {}
+        told = read_json(place_of(project, settings) / STATE) or {}
     except IpymemoryError:
         return {}
     if told.get("status") == "running":
@@ -32,15 +56,11 @@ def state(project: Project) -> dict[str, Any]:
     return told
 
 
-def kill(project: Project) -> bool:
+def kill(project: Project, settings: Settings) -> bool:
     """Have the dream that runs end; return whether one runs. Raises `PlaceError`."""
-    told = state(project)
+    told = state(project, settings)
     if told.get("status") != "running":
         return False
-    write_json(killed(project), {"id": str(told.get("id")), "time": utc_now()})
+    wish = {"id": str(told.get("id")), "time": utc_now()}
+    write_json(place_of(project, settings) / KILL, wish)
     return True
-
-
-def killed(project: Project) -> Path:
-    """Return where it stands which dream is to end."""
-    return project.folder / "dream" / "kill.json"

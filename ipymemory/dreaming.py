@@ -49,7 +49,6 @@ class Dreaming:
         self._clock = clock
         self._rest_since = clock()
         self._turned = False
-        self._looked = False
         self._scanned: float | None = None
         self._sessions = 0
         self._lock = asyncio.Lock()
@@ -88,9 +87,7 @@ class Dreaming:
         if due is None or due > 0:
             return None
         self._turned = False
-        if not self._looked:
-            self._looked = True
-            await asyncio.to_thread(self._recover, settings)
+        await asyncio.to_thread(self._recover, settings)
         if not self.gate(settings).open:
             return None
         return await self.dream(settings, by_hand=False)

@@ -20,7 +20,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ipymemory.config import Settings
     from ipymemory.live import LiveSession
+    from ipymemory.places import Project
 
 log = logging.getLogger(__name__)
 
@@ -223,9 +225,12 @@ class Frontend:
             "type": "welcome",
             "version": __version__,
             "notes": notes,
-            "dream": page_dream.standing(self._session.project),
+            "dream": page_dream.standing(*self._here()),
             **self._session.state(),
         }
+
+    def _here(self) -> tuple[Project, Settings]:
+        return self._session.project, self._session.settings
 
     def _on_cells(self, body: Mapping[str, Any]) -> dict[str, Any]:
         from ipymemory import page_messages
@@ -267,9 +272,9 @@ class Frontend:
         if name == "status":
             return {"type": "status", **self._session.state()}
         if name == page_dream.KILL:
-            return page_dream.end(self._session.project, page_messages.short(body, "dream"))
+            return page_dream.end(*self._here(), page_messages.short(body, "dream"))
         if name == page_dream.STANDING:
-            return {"type": "dream", "state": page_dream.standing(self._session.project)}
+            return {"type": "dream", "state": page_dream.standing(*self._here())}
         raise page_messages.Refused(
             "There is no such command. The page may ask for “notes”, “status” and “dream”, and end "
             "a dream."

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipymemory import dream_state
+from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.page_messages import Refused
 from ipymemory.places import Project
@@ -44,20 +45,20 @@ def told(event: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def standing(project: Project) -> dict[str, Any]:
+def standing(project: Project, settings: Settings) -> dict[str, Any]:
     """Return how the last dream of the project stands, nothing where there was none."""
-    return _counts(dream_state.state(project))
+    return _counts(dream_state.state(project, settings))
 
 
-def end(project: Project, id: str) -> dict[str, Any]:
+def end(project: Project, settings: Settings, id: str) -> dict[str, Any]:
     """Have the dream `id` end, if it runs; return the reply to the page. Raises `Refused`.
 
     A page may show a dream that is over: then the one that runs now is another, and goes on.
     """
-    if dream_state.state(project).get("id") != id:
+    if dream_state.state(project, settings).get("id") != id:
         raise Refused("This dream is over, so there is none to end.")
     try:
-        running = dream_state.kill(project)
+        running = dream_state.kill(project, settings)
     except IpymemoryError as error:
         raise Refused(str(error)) from error
     text = "The dream ends; the memories stay as they were." if running else "No dream is running."

@@ -46,10 +46,12 @@ def held(folder: Path) -> dict[str, bytes]:
     }
 
 
-def check(project: Project, before: dict[str, bytes], size: int) -> None:
+def check(
+    project: Project, before: dict[str, bytes], size: int, settings: Settings | None = None
+) -> None:
     """Assert that all that was planted was found, and nothing else touched."""
     share = size / 1000
-    folder = opened(project, Settings())
+    folder = opened(project, settings or Settings())
     after = held(folder.folder)
     twins = round(200 * share)
     assert len(before) - len(after) == twins
@@ -145,7 +147,7 @@ def test_the_lock_tells_when_and_is_put_back_where_it_failed(
     monkeypatch.setattr(dream, "tidied", fail)
     assert dream.dream(Context(project, Settings())).status == "failed"
     assert lock.stat().st_mtime == 1000
-    assert dream_state.state(project)["status"] == "failed"
+    assert dream_state.state(project, Settings())["status"] == "failed"
 
 
 @pytest.mark.spec("D2")
@@ -164,18 +166,18 @@ def test_of_two_dreams_the_second_does_nothing(tmp_path: Path) -> None:
 def test_a_kill_ends_the_dream_and_leaves_all_as_it_was(tmp_path: Path) -> None:
     project, folder = filled(tmp_path)
     before = held(folder.folder)
-    assert not dream_state.kill(project)
+    assert not dream_state.kill(project, Settings())
     bus = Bus()
 
     def at_update(event: Event) -> None:
         if event.details.get("phase") == "updating":
-            assert dream_state.kill(project)
+            assert dream_state.kill(project, Settings())
 
     bus.subscribe(at_update)
     assert dream.dream(Context(project, Settings(), bus)).status == "killed"
     assert held(folder.folder) == before
     assert not (folder.folder / NAME).exists()
-    assert not dream_state.kill(project)
+    assert not dream_state.kill(project, Settings())
     assert dream.dream(Context(project, Settings())).status == "done"
 
 

@@ -500,7 +500,7 @@ def test_when_the_server_fails_the_built_in_part_lands_and_the_dream_is_due_agai
     # Of the model's part nothing, not even what was proposed before it failed.
     assert "exports-again.md" in dreams.held()
     assert not (dreams.folder.folder / NAME).exists()
-    state = dream_state.state(dreams.project)
+    state = dream_state.state(dreams.project, Settings())
     assert state["status"] == "failed" and state["error"] == outcome.error
     assert "Vienna" not in str(state)
 
@@ -520,7 +520,7 @@ def test_a_kill_ends_it_within_a_second_while_the_server_hangs(
         time.sleep(0.02)
     time.sleep(0.2)
     began = time.monotonic()
-    assert dream_state.kill(dreams.project)
+    assert dream_state.kill(dreams.project, Settings())
     thread.join(10)
     assert time.monotonic() - began < 1.0
     assert found[0].status == "killed" and dreams.held() == before

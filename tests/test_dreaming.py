@@ -189,7 +189,7 @@ def test_what_a_dream_that_died_left_is_finished_first(tmp_path: Path) -> None:
     assert path.read_bytes() == before + b"More.\n"
     assert (folder.folder / NAME).read_bytes() == b""
     assert (folder.folder / NAME).stat().st_mtime == 1000
-    assert not dream.left_behind(project)
+    assert not dream.left_behind(project, folder)
 
 
 @pytest.mark.worker

@@ -116,6 +116,7 @@ PARTS = {
     "document_look": "document_updates",
     "dream_journal": "dream_lock",
     "dream_state": "dream_lock",
+    "dream_recovery": "dream_lock",
     "dream_model": "session",
     "dream_questions": "learning",
     "dream_outcome": "learning",

@@ -174,7 +174,7 @@ def _plan(place: Place) -> Page:
 def _status(place: Place) -> Page:
     from ipymemory import dream_state
 
-    told = dream_state.state(place.project)
+    told = dream_state.state(place.project, place.settings)
     gate = ""
     if place.live is not None and place.live.worker == "running":
         gate = str(place.live.ask("dream_gate", 2.0) or "")
@@ -208,7 +208,7 @@ def _status(place: Place) -> Page:
 def _kill(place: Place) -> Page:
     from ipymemory import dream_state
 
-    if not dream_state.kill(place.project):
+    if not dream_state.kill(place.project, place.settings):
         return Page("No dream is running, so there is none to end.", {"killed": False})
     return Page("The dream ends; the memories stay as they were.", {"killed": True})
 

@@ -25,31 +25,32 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ipymemory import (
     dream_copy,
     dream_journal,
     dream_questions,
+    dream_recovery,
     dream_state,
     lines,
     processes,
     sessions,
 )
-from ipymemory.config import Settings
 from ipymemory.dream_copy import Consolidated, Given
 from ipymemory.dream_journal import Change, Group, Placed
-from ipymemory.dream_lock import Busy, DreamLock, HeldLock
+from ipymemory.dream_lock import Busy, HeldLock
 from ipymemory.dream_outcome import Context as Context
 from ipymemory.dream_outcome import Dreamt as Dreamt
 from ipymemory.dream_outcome import reason
+from ipymemory.dream_recovery import left_behind as left_behind
+from ipymemory.dream_recovery import lock as lock
+from ipymemory.dream_recovery import recover as recover
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Event
 from ipymemory.files import make_folder, read_json, write_json
 from ipymemory.history import History, unified
-from ipymemory.memory_files import PERSONS, MemoryFolder, opened
-from ipymemory.places import Project
+from ipymemory.memory_files import PERSONS, opened
 from ipymemory.redaction import mask
 from ipymemory.tidying import tidied
 from ipymemory.turns import new_id, utc_now
@@ -76,22 +77,12 @@ DIFF_CHARS = 4000
 """Characters of what is told of one file."""
 
 
-def records(project: Project, *, shared: bool) -> Path:
-    """Return the folder of the lock's record: of all projects that share a folder it is one."""
-    return project.home / "shared-dream" if shared else project.folder / "dream"
-
-
-def lock(project: Project, folder: MemoryFolder) -> DreamLock:
-    """Return the lock of the dreams of `folder`; making it touches nothing."""
-    return DreamLock(folder.folder, records(project, shared=folder.shared))
-
-
 def plan(context: Context) -> Dreamt:
     """Return what a dream would do now, with its diff, and change nothing. Raises nothing."""
     try:
         folder = opened(context.project, context.settings)
         found = tidied(folder, context.project.root, PERSONS)
-        plans = context.project.folder / "dream" / "plans"
+        plans = dream_recovery.place(context.project, folder) / "plans"
         seconds = context.settings.dream.minutes * _MODELS_SHARE * 60
         given = Given(folder, found, plans, new_id(), seconds, context.cancelled)
         by = _by_model(context, given)
@@ -120,32 +111,6 @@ def dream(context: Context) -> Dreamt:
     return outcome
 
 
-def recover(project: Project, settings: Settings) -> bool:
-    """Put right what a dream that died left; return whether there was anything.
-
-    Raises `IpymemoryError`.
-    """
-    if not left_behind(project):
-        return False
-    folder = opened(project, settings)
-    if not folder.folder.is_dir():
-        return False
-    held = lock(project, folder).take()
-    if isinstance(held, Busy):
-        return False
-    try:
-        _finish(project, settings, folder)
-    finally:
-        held.roll_back()
-    return True
-
-
-def left_behind(project: Project) -> bool:
-    """Return whether a dream runs or has died. Two `stat`."""
-    place = project.folder / "dream"
-    return dream_journal.waits(place) or (place / "owner.json").exists()
-
-
 class _Dream:
     """One dream, from the lock to the summary."""
 
@@ -153,8 +118,8 @@ class _Dream:
         self.context = context
         self.project = context.project
         self.id = new_id()
-        self.place = context.project.folder / "dream"
         self.folder = opened(context.project, context.settings)
+        self.place = dream_recovery.place(context.project, self.folder)
         self.end = time.monotonic() + context.settings.dream.minutes * 60
         self.told: dict[str, Any] = {}
         self.files = 0
@@ -182,11 +147,11 @@ class _Dream:
         """Dream while the lock is held; its time stands only where the dream came to its end."""
         outcome = Dreamt("failed")
         try:
-            dream_state.killed(self.project).unlink(missing_ok=True)
+            (self.place / dream_state.KILL).unlink(missing_ok=True)
             own = self.context.session.id if self.context.session else ""
             self.sessions = sessions.since(self.project, held.last or 0.0, own, MOST_SESSIONS)
             self.tell("orient")
-            _finish(self.project, self.context.settings, self.folder)
+            dream_recovery.finish(self.project, self.context.settings, self.folder)
             dream_copy.sweep(self.place)
             outcome = self.work()
         finally:
@@ -220,7 +185,9 @@ class _Dream:
         if by.groups:
             with self.folder.held_still(confirmed=self.context.confirmed, run=run):
                 self.tell("prune", phase="updating")
-                placed = dream_journal.place(self.place, run, by.groups, self.over, self.one_placed)
+                placed = dream_journal.place(
+                    self.place, run, by.groups, self.over, self.one_placed, self.project.key
+                )
             run.close()
         if placed.cancelled:
             return Dreamt("killed", counts={"memories": found.counts["memories"]})
@@ -249,7 +216,7 @@ class _Dream:
             return False
         self.looked = now
         try:
-            told = read_json(dream_state.killed(self.project))
+            told = read_json(self.place / dream_state.KILL)
         except IpymemoryError:
             told = {"id": self.id}
         self.killed = told is not None and told.get("id") == self.id
@@ -291,7 +258,7 @@ class _Dream:
         if outcome is not None:
             self.told |= {**outcome.as_dict(), "step": "ended", "ended": utc_now()}
         with contextlib.suppress(IpymemoryError):
-            write_json(self.place / "state.json", self.told)
+            write_json(self.place / dream_state.STATE, self.told)
         if outcome is None:
             shown = {key: value for key, value in self.told.items() if key != "owner"}
             self.context.bus.emit(Event("dream", JOB, self.id, shown))
@@ -316,14 +283,6 @@ def _sum(counts: Mapping[str, int], by: Consolidated) -> dict[str, int]:
     """Return what both did, by kind."""
     both = {key: counts.get(key, 0) + by.counts.get(key, 0) for key in (*counts, *by.counts)}
     return both | {"asked": counts["asked"] + len(by.asked)} if "asked" in counts else both
-
-
-def _finish(project: Project, settings: Settings, folder: MemoryFolder) -> None:
-    """Finish what a dream that died had begun to put in place."""
-    place = project.folder / "dream"
-    if dream_journal.waits(place):
-        with folder.held_still(confirmed=True):
-            dream_journal.recover(place, History(project.history, settings.memory.history_keep))
 
 
 def _diff(change: Change) -> str:
