@@ -38,9 +38,10 @@ _RETRY = "Try again when it has ended."
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Why the lock was not to be had, as a sentence."""
+    """Why the lock was not to be had, as a sentence. `running`: a dream may be going on."""
 
     reason: str
+    running: bool = True
 
 
 class DreamLock:
@@ -76,7 +77,7 @@ class DreamLock:
         except locks.Timeout:
             return Busy(f"A dream is running in another process. {_RETRY}")
         except (OSError, RuntimeError) as error:
-            return Busy(f"{self._system} cannot be locked ({error}), so nothing was tidied.")
+            return Busy(f"{self._system} cannot be locked ({error}), so nothing was tidied.", False)
         try:
             taken = self._taken(system)
         except BaseException:

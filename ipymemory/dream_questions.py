@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ipymemory import lines
+from ipymemory import dream_state, lines
 from ipymemory.errors import MemoryMissing
 from ipymemory.extractive.consolidating import Doubt
 from ipymemory.memory_files import MemoryFolder, proposals
@@ -53,7 +53,7 @@ class Questions:
 
     def _ask(self, what: str, name: str, why: str) -> bool:
         """Ask whether the memory `name` may go; return whether that is a new question."""
-        path = self.project.folder / "dream" / "asked.jsonl"
+        path = self.project.folder / dream_state.FOLDER / dream_state.ASKED
         pair = hashlib.sha256(what.encode()).hexdigest()[:32]
         before, _ = lines.read(path)
         store = self.project.proposals

@@ -6,6 +6,8 @@ history it goes on, so that one undo there takes the whole dream back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,20 +44,55 @@ def recover(project: Project, settings: Settings) -> bool:
     return True
 
 
+@contextmanager
+def at_rest(project: Project, settings: Settings, *, kept: bool) -> Iterator[str]:
+    """Let no dream begin while the block runs, and give it why one goes on, empty for none.
+
+    Where the memories are `kept`, or somebody else's too, what a dream that died left is put
+    right first, in every mode: its journal may go then. Raises `IpymemoryError`.
+    """
+    folder = opened(project, settings)
+    if folder.refusal or not folder.folder.is_dir():
+        yield ""
+        return
+    held = lock(project, folder).take()
+    if isinstance(held, Busy):
+        yield held.reason if held.running else ""
+        return
+    try:
+        if kept or folder.shared:
+            finish(project, settings, folder, any_mode=True)
+        yield ""
+    finally:
+        held.roll_back()
+
+
+def places(project: Project, settings: Settings) -> list[Path]:
+    """Return the folders that tell of the project's dreams, whether they are there or not."""
+    folder = opened(project, settings)
+    own = project.folder / dream_state.FOLDER
+    return [own, place(project, folder)] if folder.shared and not folder.refusal else [own]
+
+
 def left_behind(project: Project, folder: MemoryFolder) -> bool:
     """Return whether a dream of `folder` runs or has died. Two `stat`."""
     records = place(project, folder)
     return dream_journal.waits(records) or (records / OWNER).exists()
 
 
-def finish(project: Project, settings: Settings, folder: MemoryFolder) -> None:
+def finish(
+    project: Project, settings: Settings, folder: MemoryFolder, *, any_mode: bool = False
+) -> None:
     """Finish what a dream that died had begun to put in place, in the history where it began.
 
-    The caller holds the lock. Raises `IpymemoryError`.
+    The caller holds the lock. `any_mode`: also where the mode lets no memory be written. Raises
+    `IpymemoryError`.
     """
     records = place(project, folder)
     if dream_journal.waits(records):
         owner, own = _whose(project, settings, folder)
+        if any_mode:
+            own.mode = "auto"
         with own.held_still(confirmed=True):
             dream_journal.recover(records, History(owner.history, settings.memory.history_keep))
 

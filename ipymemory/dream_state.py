@@ -19,8 +19,12 @@ from ipymemory.places import Project, project_key
 from ipymemory.processes import ProcessIdentity
 from ipymemory.turns import utc_now
 
+FOLDER = "dream"
+"""In the folder of a project."""
+
 STATE = "state.json"
 KILL = "kill.json"
+ASKED = "asked.jsonl"
 
 
 def place(project: Project, memory: Path, *, shared: bool) -> Path:
@@ -30,7 +34,7 @@ def place(project: Project, memory: Path, *, shared: bool) -> Path:
     them finds what another one left; else in the project's own folder.
     """
     if not shared:
-        return project.folder / "dream"
+        return project.folder / FOLDER
     return project.home / "shared-dream" / project_key(memory)
 
 

@@ -14,6 +14,8 @@ import pytest
 from test_dream import check, held
 
 from ipymemory import dream_journal, dream_state, places
+from ipymemory.commands import table
+from ipymemory.commands.place import Place
 from ipymemory.config import Settings
 from ipymemory.dream_lock import NAME
 from ipymemory.history import History
@@ -43,10 +45,10 @@ def shared(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     return found[0], found[1]
 
 
-def killed_while_placing(project: Project) -> None:
+def killed_while_placing(project: Project, folder: str = "claude") -> None:
     """Kill a dream of `project` between its first file and its last."""
     process = subprocess.Popen(
-        [sys.executable, str(PROCESS), "dream", str(project.root), "claude"],
+        [sys.executable, str(PROCESS), "dream", str(project.root), folder],
         env={**os.environ, "PYTHONPATH": str(PROCESS.parent.parent)},
         stdout=subprocess.PIPE,
     )
@@ -155,3 +157,23 @@ def test_where_no_memory_may_be_written_what_died_waits(
     assert dream.recover(first, SETTINGS)
     assert not dream_journal.waits(dream_state.place_of(first, SETTINGS))
     assert time.time() - dream_state.place_of(first, SETTINGS).stat().st_mtime < 60
+
+
+@pytest.mark.worker
+@pytest.mark.spec("D3")
+def test_a_purge_puts_right_what_died_in_a_shared_folder_first(
+    shared: tuple[Project, Project], home: Path
+) -> None:
+    first, second = shared
+    before = held(opened(first, SETTINGS).folder)
+    killed_while_placing(first)
+    journals = dream_state.place_of(first, SETTINGS)
+    table.call(place(second, SETTINGS), ["purge", "project", "--memories", "--yes"])
+    assert dream_journal.waits(journals), "it is the first one's"
+    table.call(place(first, SETTINGS), ["purge", "project", "--memories", "--yes"])
+    assert not journals.exists()
+    check(first, before, 100, SETTINGS)
+
+
+def place(project: Project, settings: Settings) -> Place:
+    return Place(settings, project.home, project, lambda _: None, "ipymemory ")

@@ -8,12 +8,16 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ipymemory import dream_journal, dream_state
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, PlaceError
 from ipymemory.turns import new_id
+
+_OF_DREAMS = frozenset({dream_state.STATE, dream_state.ASKED})
+"""What is copied of a dream's folder: counts, and hashes of what was asked."""
 
 
 def _export(place: Place, arguments: Arguments) -> Page:
@@ -41,15 +45,31 @@ def _export(place: Place, arguments: Arguments) -> Page:
         ) from error
     return Page(
         f"Exported to {one(str(target))}: {counted(count, 'file')}, {size(total)}. It holds "
-        "transcripts and notes with secrets masked; look through it before you give it away.",
+        "transcripts and notes with secrets masked; look through it before you give it away."
+        f"{_half(place)}",
         {"path": str(target), "files": count, "bytes": total},
     )
 
 
+def _half(place: Place) -> str:
+    if not dream_journal.waits(place.project.folder / dream_state.FOLDER):
+        return ""
+    return (
+        " A dream was cut short while it wrote, so some memories are as before it and some as "
+        f"after; {place.prefix}dream --now puts that right, then export again."
+    )
+
+
 def _files(source: Path) -> Iterator[Path]:
-    """Yield every file of `source` but locks and temporary files, whose names begin with a dot."""
+    """Yield every file of `source` but locks and temporary files, whose names begin with a dot.
+
+    Neither a dream's working copies and journal: they say again, as it stands in the files of
+    another moment, what the memories say.
+    """
     for path in sorted(source.rglob("*")):
         inside = path.relative_to(source).parts
+        if inside[0] == dream_state.FOLDER and path.name not in _OF_DREAMS:
+            continue
         if path.is_file() and not path.is_symlink() and not any(p.startswith(".") for p in inside):
             yield path
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ipymemory import recall, sessions
+from ipymemory import dream_recovery, recall, sessions
 from ipymemory.commands.amounts import counted, size
 from ipymemory.commands.pages import Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
@@ -37,7 +37,7 @@ class _Plan:
 
 def _purge(place: Place, arguments: Arguments) -> Page:
     plan = _plan(place, arguments["what"], memories=arguments["memories"])
-    if not any(each.is_dir() for each in _targets(place, plan)):
+    if not any(each.is_dir() for each in (*_targets(place, plan), *_dreams(place, plan))):
         return Page(f"Nothing to remove: there is no {plan.what}.{_stays(plan)}", {"sessions": []})
     shown = _shown(place, plan)
     if not arguments["yes"]:
@@ -48,7 +48,14 @@ def _purge(place: Place, arguments: Arguments) -> Page:
             )
         if answer.strip().lower() not in ("y", "yes"):
             return Page("Nothing was removed.", {"sessions": []})
-    _remove(place, plan)
+    with dream_recovery.at_rest(place.project, place.settings, kept=not plan.memories) as busy:
+        if busy:
+            raise CommandError(
+                f"Nothing was removed. {busy} {place.prefix}dream --kill ends a dream that runs."
+            )
+        _remove(place, plan)
+    for path in _dreams(place, plan):
+        _take_away(path)
     return Page(
         f"Removed: {_counts(plan)}.{_stays(plan)}",
         {"sessions": [each.id for each in plan.folders], "memories": plan.memories},
@@ -99,6 +106,13 @@ def _targets(place: Place, plan: _Plan) -> list[Path]:
     ]
 
 
+def _dreams(place: Place, plan: _Plan) -> list[Path]:
+    """Return what tells of dreams, their journals among it: they go when no dream may be on."""
+    if not (plan.everything or plan.memories):
+        return []
+    return [each for each in dream_recovery.places(place.project, place.settings) if each.is_dir()]
+
+
 def _about_memories(project: Project) -> list[Path]:
     """Return the files that tell of memories and lie beside them; of what was forgotten, hashes."""
     names = ("index.sqlite", "listed.json", "forgotten.jsonl", "offered.jsonl")
@@ -106,9 +120,13 @@ def _about_memories(project: Project) -> list[Path]:
 
 
 def _shown(place: Place, plan: _Plan) -> str:
-    total = size(sum(map(_bytes, _targets(place, plan))))
+    dreams = _dreams(place, plan)
+    total = size(sum(map(_bytes, (*_targets(place, plan), *dreams))))
     root = place.project.root
-    return f"This removes {_counts(plan)} of {root}, {total}.{_stays(plan)}"
+    also = (
+        f" What is on record of dreams goes too: {', '.join(map(str, dreams))}." if dreams else ""
+    )
+    return f"This removes {_counts(plan)} of {root}, {total}.{also}{_stays(plan)}"
 
 
 def _counts(plan: _Plan) -> str:
