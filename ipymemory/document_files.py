@@ -214,8 +214,8 @@ def notebooks_around(path: Path) -> list[Path]:
     `PlaceError` when there are more than `AROUND`.
     """
     found: list[Path] = []
-    for folder in (path.parent, *_folders(path.parent)):
-        found += (each for each in _listed(folder) if each.suffix.casefold() == ".ipynb")
+    for folder in (path.parent, *folders_in(path.parent)):
+        found += (each for each in files_in(folder) if each.suffix.casefold() == ".ipynb")
         if len(found) > AROUND:
             raise PlaceError(
                 f"More than {AROUND} notebooks lie around {path}, too many for one document. Put "
@@ -224,16 +224,18 @@ def notebooks_around(path: Path) -> list[Path]:
     return found
 
 
-def _folders(folder: Path) -> list[Path]:
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders in a folder that may hold a user's files, by name; links are none."""
     try:
         with os.scandir(folder) as entries:
             names = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
     except OSError:
         return []
-    return [folder / name for name in sorted(names) if not _passed_over(folder / name)]
+    return [folder / name for name in sorted(names) if not passed_over(folder / name)]
 
 
-def _listed(folder: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
+    """Return the notebooks and ``.md`` files in a folder, by name; links and hidden are none."""
     try:
         with os.scandir(folder) as entries:
             names = [
@@ -259,18 +261,19 @@ def _files(name: Path) -> Iterator[tuple[Path, bool]]:
     waiting, count = [path], 0
     while waiting:
         folder = waiting.pop()
-        for each in _listed(folder):
+        for each in files_in(folder):
             count += 1
             if count > MOST_FILES:
                 raise PlaceError(f"{name} holds more than {MOST_FILES:,} files. Name a part of it.")
             yield each, False
-        waiting += reversed(_folders(folder))
+        waiting += reversed(folders_in(folder))
 
 
-def _passed_over(folder: Path) -> bool:
+def passed_over(folder: Path) -> bool:
     """Return whether a folder holds no document of the user's: hidden ones, environments."""
-    name = folder.name
-    return name.startswith(".") or name in _PASSED_OVER or (folder / "pyvenv.cfg").exists()
+    if folder.name.startswith(".") or folder.name in _PASSED_OVER:
+        return True
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
 
 
 def bytes_of(path: Path) -> bytes:

@@ -7,7 +7,7 @@ changes. History first, then the file, and only if it still is what was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,6 @@ from ipymemory.document_records import Cell
 from ipymemory.documents import Document, find
 from ipymemory.errors import FormatError, IpymemoryError, NotebookError, PlaceError
 from ipymemory.extractive import Chapter, write_document
-from ipymemory.held import resolved
 from ipymemory.history import History
 from ipymemory.notebook_spans import with_cell
 from ipymemory.places import Project
@@ -27,8 +26,6 @@ from ipymemory.turns import Turn, utc_now
 
 JOB = "magic_docs"
 ENGINE = "extractive"
-_ADDED = "documents"
-"""Where the project's record names the files that are kept up to date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,69 +159,6 @@ def _with(document: Living, data: bytes) -> tuple[bytes, Updated]:
     else:
         new = with_cell(path, data, document.index, after, "doc", record.as_dict())
     return new, Updated(path, document.title, document.text, after, False)
-
-
-def add(path: Path, project: Project) -> Path:
-    """Keep the ``.md`` file `path` up to date from now on (M2); return its real path.
-
-    Raises `FormatError` for one that is no living document, `PlaceError` for one outside of the
-    project.
-    """
-    real = resolved(path.absolute())
-    if real.suffix.casefold() != ".md" or not document_files.of_file(real):
-        raise FormatError(
-            f"{path} is no living document. Name a .md file that begins '# MAGIC DOC: title'."
-        )
-    if not real.is_relative_to(places.real_path(project.root)):
-        raise PlaceError(f"{path} lies outside of {project.root}, so nothing of it is written.")
-    _keep(project, dict.fromkeys([*added(project), real]))
-    return real
-
-
-def added(project: Project) -> list[Path]:
-    """Return the files that `add` was told of. Never raises: a broken record holds none."""
-    try:
-        told = project.properties().get(_ADDED)
-    except IpymemoryError:
-        return []
-    return [Path(each) for each in told if isinstance(each, str)] if isinstance(told, list) else []
-
-
-def _keep(project: Project, paths: Iterable[Path]) -> None:
-    project.set_property(_ADDED, [str(each) for each in paths])
-
-
-def update_added(
-    project: Project, history: History, session: str, turns: Sequence[str]
-) -> tuple[list[Updated], list[str]]:
-    """Bring the files that `add` was told of up to date, and forget those that are none any more.
-
-    `turns` are those of the `session` since it was done last, for the record.
-
-    Returns them, and a sentence for each that could not be (M4). Raises `IpymemoryError` when the
-    project's record cannot be written.
-    """
-    done: list[Updated] = []
-    problems: list[str] = []
-    paths = added(project)
-    kept = []
-    for path in paths:
-        try:
-            if not path.is_relative_to(places.real_path(project.root)):
-                continue
-            if not path.exists():
-                continue
-            found = update_file(path, history, dry=False, session=session, turns=turns)
-        except IpymemoryError as error:
-            problems.append(str(error))
-            kept.append(path)
-            continue
-        done += found
-        if found:
-            kept.append(path)
-    if kept != paths:
-        _keep(project, kept)
-    return done, problems
 
 
 class Holders:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ipymemory import document_updates, sessions
+from ipymemory import document_acceptance, document_keeping, sessions
 from ipymemory.config import Settings
 from ipymemory.document_look import Context, Looked
 from ipymemory.document_updates import JOB
 from ipymemory.errors import IpymemoryError
-from ipymemory.events import Bus
+from ipymemory.events import Bus, Event
 from ipymemory.gates import Gate
 from ipymemory.history import History
 from ipymemory.jobs import documents_by_model, magic_docs
@@ -60,8 +60,18 @@ class Documenting:
         self._stamp: tuple[int, int] | None = None
         self._saved = False
         self._rest_since = clock()
+        self._read: set[Path] = set()
+        """Files that the assistant has read since they were last looked at."""
+        bus.subscribe(self._hear)
         self._lock = asyncio.Lock()
         self.ran = Ran(clock)
+
+    def look_around(self) -> None:
+        """Find the ``.md`` documents of the project (M2), once as a worker begins. Never raises."""
+        try:
+            document_keeping.look_around(self._project, self._top())
+        except (IpymemoryError, OSError) as error:
+            log.warning("the project's documents were not looked for: %s", error)
 
     def observe(self, new: Sequence[str]) -> None:
         """Take in that entries are new or changed. Never raises."""
@@ -164,25 +174,41 @@ class Documenting:
     async def _with_files(
         self, found: Looked, settings: Settings, turns: tuple[str, ...], force: bool
     ) -> Looked:
-        """Bring the files up to date that were named (M2); return what came of both.
+        """Bring the project's files up to date (M2); return what came of both.
 
         Not from the same turns again, where a person took back what came of them (L8).
         """
-        if not document_updates.added(self._project):
+        await asyncio.to_thread(self._notice)
+        if not document_acceptance.known(self._project).files:
             return found
         history = History(self._project.history, settings.memory.history_keep)
         undone = history.undone_turns(JOB, self._folder.id)
         if not force and all(each in undone for each in turns):
             return found
-        done, problems = await asyncio.to_thread(
-            document_updates.update_added, self._project, history, self._folder.id, turns
+        kept = await asyncio.to_thread(
+            document_keeping.update_all, self._project, self._top(), history, self._folder.id, turns
         )
         return replace(
             found,
-            documents=found.documents + len(done),
-            refused=(*found.refused, *problems),
-            wrote=tuple(each.title for each in done if not each.fresh),
+            documents=found.documents + len(kept.done),
+            refused=(*found.refused, *kept.problems),
+            wrote=tuple(each.title for each in kept.done if not each.fresh),
         )
+
+    def _hear(self, event: Event) -> None:
+        """Take in which ``.md`` files the assistant reads (M2)."""
+        if (event.kind, event.job, event.details.get("tool")) == ("call", "ask", "Read"):
+            path = Path(str(event.details.get("path", "")))
+            if path.suffix.casefold() == ".md" and len(self._read) < MOST_TURNS:
+                self._read.add(path)
+
+    def _notice(self) -> None:
+        read, self._read = self._read, set()
+        document_keeping.notice(self._project, self._top(), read)
+
+    def _top(self) -> Path:
+        notebook = self._notebook()
+        return document_keeping.top_of(self._project, notebook.parent if notebook else None)
 
     def _notebook(self) -> Path | None:
         try:
@@ -194,7 +220,7 @@ class Documenting:
 
     def _may_hold(self) -> bool:
         """Return whether there may be a document; the saved notebook is read when it changed."""
-        if self._told or document_updates.added(self._project):
+        if self._told or self._read or document_acceptance.known(self._project).files:
             return True
         path = self._notebook()
         with contextlib.suppress(OSError):

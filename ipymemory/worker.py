@@ -241,6 +241,7 @@ class Worker:
         self._session.extracting.opened()
         self._session.observe()
         self._task(self._expire(self._session))
+        self._task(asyncio.to_thread(self._session.documenting.look_around))
 
     async def _expire(self, session: MemorySession) -> None:
         """Look for sessions past their days, beside the loop: there may be many to delete."""

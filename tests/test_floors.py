@@ -112,6 +112,8 @@ PARTS = {
     "document_records": "documents",
     "document_files": "documents",
     "document_proposals": "documents",
+    "document_acceptance": "documents",
+    "document_keeping": "document_updates",
     "documenting": "session",
     "document_look": "document_updates",
     "dream_journal": "dream_lock",

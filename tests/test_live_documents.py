@@ -15,7 +15,13 @@ from kernels import Kernel, eventually
 from recorded import Clock, Recorded
 from test_document_files import notebook, written
 
-from ipymemory import document_files, document_proposals, document_records, redaction
+from ipymemory import (
+    document_acceptance,
+    document_files,
+    document_proposals,
+    document_records,
+    redaction,
+)
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
@@ -287,7 +293,7 @@ def test_a_file_that_was_named_is_written_after_a_cell_and_can_be_undone(
     path.write_text("# Mine now\n")
     asyncio.run(one.update_documents())
     assert path.read_text() == "# Mine now\n"
-    assert book.project.properties()["documents"] == []
+    assert document_acceptance.known(book.project).files == ()
 
 
 @pytest.mark.kernel

@@ -14,7 +14,7 @@ from ipymemory.errors import CommandError
 from ipymemory.history import SHORT
 
 FORMATS = ("text", "json", "github")
-ACTIONS = ("list", "check", "update", "add", "diff", "apply")
+ACTIONS = ("list", "check", "update", "accept", "add", "diff", "apply")
 IN_NOTEBOOKS = ("diff", "apply")
 """What only a running notebook has: its updates wait until somebody takes them."""
 
@@ -30,6 +30,8 @@ def _docs(place: Place, arguments: Arguments) -> Page:
         )
     if arguments["action"] == "add":
         return live_documents.add(place, " ".join(arguments["words"]))
+    if arguments["action"] == "accept":
+        return _accept(place, arguments)
     if arguments["action"] == "update":
         return _update(place, arguments)
     raise CommandError(
@@ -47,6 +49,18 @@ def _without_place(arguments: Arguments) -> Page | None:
         raise CommandError(f"--format takes {', '.join(FORMATS)}, not {format!r}.")
     found = document_files.look([Path(each) for each in arguments["words"]] or [Path()])
     return checked(found, format, check=action == "check")
+
+
+def _accept(place: Place, arguments: Arguments) -> Page:
+    """Accept all documents in the files that are named (M2)."""
+    if not arguments["words"]:
+        raise CommandError(f"The right form is: {place.prefix}docs accept PATHS")
+    found = document_files.look([Path(each) for each in arguments["words"]])
+    for _, text in found.problems:
+        raise CommandError(text)
+    if not found.documents:
+        raise CommandError("There is no living document in what was named.")
+    return live_documents.accepted(place, found.documents)
 
 
 def _update(place: Place, arguments: Arguments) -> Page:
@@ -103,7 +117,9 @@ DOCS = Command(
     "list living documents, check them, write them anew",
     _docs,
     (
-        Argument("ACTION", "list, check, update, add; in a notebook also diff, apply", "ACTION"),
+        Argument(
+            "ACTION", "list, check, update, accept, add; in a notebook also diff, apply", "ACTION"
+        ),
         Argument(
             "WORDS", "files or folders; in a notebook a document's title", "PATHS", words=True
         ),
@@ -117,8 +133,8 @@ DOCS = Command(
         "check needs no model and no home folder; it ends with 0 when all are up to date, 1 when "
         "one is stale, 2 when a file cannot be read. update writes closed files, only between its "
         "own two comment lines, with the way back in the history. In a running notebook an update "
-        "waits: diff shows it, apply puts it into a new cell below. add PATH has a .md file of the "
-        "project written while notebooks run."
+        "waits: diff shows it, apply puts it into a new cell below. A .md file of the project that "
+        "was found is left as it is until accept lets it be kept up to date; add PATH names one."
     ),
     anywhere=_without_place,
 )

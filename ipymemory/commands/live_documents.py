@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from ipymemory import document_files, document_proposals, document_updates, sessions
+from ipymemory import (
+    document_acceptance,
+    document_files,
+    document_keeping,
+    document_proposals,
+    sessions,
+)
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import checked, difference
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import Arguments, Page
 from ipymemory.commands.place import Place
-from ipymemory.document_files import Found
+from ipymemory.document_files import Found, Living
 from ipymemory.document_proposals import Proposal
 from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.transcript import Transcript
 from ipymemory.turns import Happening
+
+Named = TypeVar("Named", Proposal, Living)
 
 OUTCOMES = {
     "applied": "its last update is in its cell; Ctrl+Z there, or Undo update in the memory panel, "
@@ -24,6 +34,9 @@ OUTCOMES = {
     "dismissed": "its last update was not wanted; the next one comes when other cells have run",
 }
 """What is said of a document by what the page told of its last update (M7)."""
+
+UNACCEPTED = "found here and left as it is; `{}` lets it be kept up to date"
+"""What is said of a document that nobody accepted yet (M2)."""
 
 ASK_SECONDS = 60.0
 """Longest wait for an update; it takes milliseconds, after what is in flight."""
@@ -41,6 +54,8 @@ def run(place: Place, arguments: Arguments) -> Page | None:
         return _waiting(place, title, whole=action == "list")
     if action == "add":
         return add(place, title)
+    if action == "accept":
+        return _accept(place, title)
     return _apply(place, title) if action == "apply" else None
 
 
@@ -65,13 +80,49 @@ def add(place: Place, name: str) -> Page:
         raise CommandError(
             f"No document is written in mode {place.mode}. {place.prefix}mode auto allows it."
         )
-    path = document_updates.add(Path(name).expanduser(), place.project)
+    path = document_keeping.add(Path(name).expanduser(), place.project, _top(place))
     return Page(
         f"{one(str(path))} is kept up to date from now on, from the saved notebooks around it: "
         f"after cells have run, and by ipymemory docs update. {place.prefix}undo takes back what "
         "is written.",
         {"path": str(path)},
     )
+
+
+def _accept(place: Place, title: str) -> Page:
+    """Let documents that came from elsewhere be kept up to date (M2)."""
+    found = [each for each in _saved(place).documents if not _accepted(place, each)]
+    chosen = _chosen(found, title)
+    if not chosen:
+        raise CommandError(f"No document waits to be accepted. {place.prefix}docs lists them.")
+    if len({each.title for each in chosen}) > 1:
+        titles = ", ".join(_line(each.title) for each in chosen[:8])
+        raise CommandError(
+            f"More than one document waits to be accepted ({titles}). Name one: {place.prefix}docs "
+            "accept TITLE"
+        )
+    return accepted(place, chosen)
+
+
+def accepted(place: Place, documents: Sequence[Living]) -> Page:
+    """Let `documents` be kept up to date from now on, and say so; raises `IpymemoryError`."""
+    document_acceptance.accept(place.project, [(each.path, each.head) for each in documents])
+    files = [each.path for each in documents if each.index < 0]
+    if files:
+        document_acceptance.register(place.project, files)
+    names = ", ".join(dict.fromkeys(_line(each.title) for each in documents[:8]))
+    more = f" and {len(documents) - 8} more" if len(documents) > 8 else ""
+    return Page(
+        f"Accepted: {names}{more}. From now on it is kept up to date after cells have run; with "
+        "another heading or instruction it has to be accepted again.",
+        {"accepted": [{"title": each.title, "path": str(each.path)} for each in documents]},
+    )
+
+
+def _accepted(place: Place, living: Living) -> bool:
+    if living.index >= 0:
+        return True
+    return document_acceptance.is_accepted(place.project, living.path, living.head)
 
 
 def _waiting(place: Place, title: str, *, whole: bool) -> Page:
@@ -92,6 +143,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
                 "cell": each.cell,
                 "reasons": list(each.stale),
                 "last": _outcome(told, each.cell),
+                "accepted": _accepted(place, each),
             }
             for each in found.documents
         ],
@@ -105,6 +157,8 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
         lines += [f"{counted(len(found.documents), 'living document')} here:", ""]
         for living in found.documents:
             said = OUTCOMES.get(_outcome(told, living.cell))
+            if not _accepted(place, living):
+                said = UNACCEPTED.format(f"{place.prefix}docs accept {one(living.title)}")
             lines.append(f"- {_line(living.title)}{f': {said}' if said else ''}")
         lines.append("")
     for each in waiting:
@@ -170,7 +224,7 @@ def _proposals(place: Place) -> list[Proposal]:
     return document_proposals.read(place.folder) if place.folder is not None else []
 
 
-def _chosen(proposals: list[Proposal], title: str) -> list[Proposal]:
+def _chosen(proposals: Sequence[Named], title: str) -> list[Named]:
     """Return those whose title is `title`, else begins so, whatever its case."""
     wanted = title.casefold()
     exact = [each for each in proposals if each.title.casefold() == wanted]
@@ -180,8 +234,13 @@ def _chosen(proposals: list[Proposal], title: str) -> list[Proposal]:
 def _saved(place: Place) -> Found:
     path = _notebook(place)
     paths = [path] if path is not None else []
-    paths += document_updates.added(place.project)
+    paths += document_acceptance.known(place.project).files
     return document_files.look([each for each in paths if each.exists()])
+
+
+def _top(place: Place) -> Path:
+    path = _notebook(place)
+    return document_keeping.top_of(place.project, path.parent if path else Path.cwd())
 
 
 def _notebook(place: Place) -> Path | None:
