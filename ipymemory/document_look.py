@@ -34,7 +34,7 @@ _ROOM = 512
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a run needs; `apply` tells whether the page may put updates into its cells."""
+    """What a run needs; `apply` tells whether the page may put updates in without asking."""
 
     folder: SessionFolder
     settings: Settings
@@ -133,12 +133,15 @@ class Look:
 
 
 def _tell(context: Context, proposals: Sequence[Proposal], record: Record) -> None:
-    for each in proposals if context.apply else ():
-        if each.cell:
-            details = {"cell_id": each.cell, "base": each.base, "source": each.source}
-            context.bus.emit(
-                Event("document", JOB, new_id(), {**details, "record": record.as_dict()})
-            )
+    for each in proposals:
+        # That a text is still true is nothing to be asked about, and changes a notebook all the
+        # same: in the mode confirm it is not told.
+        if each.cell and (context.apply or each.base != each.source):
+            details: dict[str, Any] = {"cell_id": each.cell, "base": each.base}
+            details |= {"source": each.source, "record": record.as_dict()}
+            if not context.apply:
+                details["propose"] = True
+            context.bus.emit(Event("document", JOB, new_id(), details))
 
 
 def _refusal(settings: Settings, text: str, title: int) -> str:

@@ -6,15 +6,20 @@ the person, from ``%memory docs``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ipymemory.errors import IpymemoryError
 from ipymemory.files import read_json, write_json
 from ipymemory.places import SessionFolder
+from ipymemory.transcript import Transcript
+from ipymemory.turns import Happening
 
 VERSION = 1
+
+OUTCOMES = ("applied", "conflict", "dismissed")
+"""What a page tells of an update (M7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,36 @@ def write(folder: SessionFolder, proposals: Sequence[Proposal]) -> None:
     if proposals or folder.documents.exists():
         values = [asdict(each) for each in proposals]
         write_json(folder.documents, {"version": VERSION, "proposals": values})
+
+
+def told(folder: SessionFolder) -> dict[str, Happening]:
+    """Return what the page told last of each document's update, by its cell. Never raises."""
+    transcript = Transcript(folder.transcript)
+    try:
+        transcript.follow()
+    except IpymemoryError:
+        return {}
+    return {
+        str(each.details.get("cell_id")): each
+        for each in transcript.entries
+        if isinstance(each, Happening)
+        and each.name == "document"
+        and each.details.get("outcome") in OUTCOMES
+    }
+
+
+def waiting(all: Sequence[Proposal], told: Mapping[str, Happening]) -> list[Proposal]:
+    """Return those that still wait: what the page took or refused since waits no more.
+
+    Also before the worker looks again, which drops them.
+    """
+    return [
+        each
+        for each in all
+        if (last := told.get(each.cell)) is None
+        or last.time < each.made
+        or last.details["outcome"] == "conflict"
+    ]
 
 
 def _proposal(value: Any) -> Proposal | None:

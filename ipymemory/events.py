@@ -22,7 +22,9 @@ class Event:
     (tool, reason), ``wrote`` (path), ``finished`` and ``failed`` (the run's outcome), ``saved``
     (what was learned), ``warning`` (text), ``gate`` (open, reason),
     ``document`` (cell_id, base, source: new text for a markdown cell, made from its text as it is
-    on record), ``dream``, ``dream_turn`` and ``dream_file`` (see `jobs.dream`),
+    on record; propose: whether it waits for a yes), ``document_now`` (cell_id: the one that a
+    model begins to write, nothing when it is through), ``dream``, ``dream_turn`` and ``dream_file``
+    (see `jobs.dream`),
     ``doing`` (text: what an agent is doing, in a line; kept: what of that may be saved with a
     notebook; by: ``model`` or ``code``).
     """

@@ -16,12 +16,14 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ipymemory.config import Settings
     from ipymemory.live import LiveSession
+    from ipymemory.page_documents import Documents
     from ipymemory.places import Project
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,9 @@ RPC = "ipymemory.rpc"
 
 MOST_PAGES = 20
 """Pages of one kernel that are listened to, the newest: each tab opens one, each reload too."""
+
+MOST_WORK = 240.0
+"""Seconds after which a document is no longer being written: its worker died (behaviour L11)."""
 
 MOST_UPDATE = 256 * 1024
 """Characters of one update of a cell."""
@@ -50,6 +55,9 @@ class Frontend:
         self._push: Any = None
         self._pages: list[Any] = []
         self._hello = False
+        self._documents: Documents | None = None
+        self._writing = ("", 0.0)
+        """The document that a model writes, by its cell, and since when by the monotonic clock."""
         self.editing = ""
         """The markdown cell that somebody is writing in, by its id, or nothing."""
 
@@ -88,12 +96,15 @@ class Frontend:
         source: str,
         job: str,
         record: Mapping[str, Any] | None = None,
+        *,
+        propose: bool = False,
     ) -> str:
         """Have the page put `source`, made from `base`, into a living document.
 
         `base` is the cell's text as it is on record; the `record` of the cells that `source` rests
-        on goes into the cell's metadata. Return why that cannot be, as a sentence, or
-        nothing. Whether it was applied, the page answers later: an event ``document``.
+        on goes into the cell's metadata. With `propose` the page asks first. Return why that cannot
+        be, as a sentence, or nothing. Whether it was applied, the page answers later: an event
+        ``document``.
         """
         found = self._session.page.find(cell)
         if not self.connected or found is None:
@@ -111,6 +122,8 @@ class Frontend:
             message["hash"] = found.stamp
         if record is not None:
             message["record"] = dict(record)
+        if propose:
+            message["propose"] = True
         return "" if self.push("doc.update", **message) else "The page cannot be reached just now."
 
     def push(self, kind: str, **fields: Any) -> bool:
@@ -129,7 +142,11 @@ class Frontend:
 
             if (dream := page_dream.told(event)) is not None:
                 self.push("dream", **dream)
-        if kind == "document":
+        if kind == "document_now":
+            cell = details.get("cell_id")
+            self._writing = (cell if isinstance(cell, str) else "", time.monotonic())
+            self.push("doc.updating", cell=self._writing[0])
+        elif kind == "document":
             self._on_new_text(details, str(event.get("run", "")))
         elif kind in ("finished", "failed"):
             self.push("notes", text=self._session.notes_text())
@@ -144,7 +161,9 @@ class Frontend:
         if base == source:
             # Only the record is new, and where no page shows the cell nobody misses it.
             self.update(cell, base, source, job, record)
-        elif why := self.update(cell, base, source, job, record):
+        elif why := self.update(
+            cell, base, source, job, record, propose=details.get("propose") is True
+        ):
             self._session.happened("document", cell_id=cell, outcome="proposal", reason=why)
 
     # Comms. Messages may come on a thread of the kernel's.
@@ -225,6 +244,7 @@ class Frontend:
             "type": "welcome",
             "version": __version__,
             "notes": notes,
+            "updating": self._updating(),
             "dream": page_dream.standing(*self._here()),
             **self._session.state(),
         }
@@ -237,6 +257,8 @@ class Frontend:
 
         cells = page_messages.cells(body)
         refused = (*cells.refused, *self._session.page.take(cells, paused=self._session.paused))
+        if cells.full and not cells.more:
+            self._look_at_documents(waiting=True)
         return {"type": "ok", "refused": [{"cell": id, "text": text} for id, text in refused]}
 
     def _on_editing(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,21 +286,37 @@ class Frontend:
         return {"type": "ok"}
 
     def _on_command(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from ipymemory import page_dream, page_messages
+        from ipymemory import page_documents, page_dream, page_messages
 
         name = page_messages.short(body, "name")
         if name == "notes":
             return {"type": "notes", "text": self._session.notes_text()}
         if name == "status":
             return {"type": "status", **self._session.state()}
+        if name == page_documents.STANDING:
+            self._look_at_documents()
+            return {"type": "ok"}
         if name == page_dream.KILL:
             return page_dream.end(*self._here(), page_messages.short(body, "dream"))
         if name == page_dream.STANDING:
             return {"type": "dream", "state": page_dream.standing(*self._here())}
         raise page_messages.Refused(
-            "There is no such command. The page may ask for “notes”, “status” and “dream”, and end "
-            "a dream."
+            "There is no such command. The page may ask for “notes”, “status”, “documents” and "
+            "“dream”, and end a dream."
         )
+
+    def _updating(self) -> str:
+        cell, since = self._writing
+        return cell if time.monotonic() - since < MOST_WORK else ""
+
+    def _look_at_documents(self, *, waiting: bool = False) -> None:
+        """Have the page told how documents stand; with `waiting` also what waits for them."""
+        from ipymemory import page_documents
+
+        with self._lock:
+            if self._documents is None:
+                self._documents = page_documents.Documents(self._session, self.push, self.update)
+        self._documents.look(waiting=waiting)
 
 
 def _unsupported() -> dict[str, Any]:

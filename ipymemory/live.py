@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipymemory import consent, processes, sessions
@@ -161,6 +162,12 @@ class LiveSession:
                 )
                 self._page_begins()
             return self._page
+
+    @property
+    def notebook(self) -> Path | None:
+        """The saved notebook that this shell works for, None where none is known."""
+        found = self._identity().notebook
+        return found if found is not None and found.suffix == ".ipynb" else None
 
     def _page_begins(self) -> None:
         """Let the page's texts go on record, if there are a page and a record."""

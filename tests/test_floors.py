@@ -107,6 +107,7 @@ PARTS = {
     "git_reading": "tools",
     "page_messages": "frontend",
     "page_text": "frontend",
+    "page_documents": "frontend",
     "page_dream": "frontend",
     "notebook_spans": "notebooks",
     "document_records": "documents",

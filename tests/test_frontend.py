@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,10 +13,14 @@ from typing import Any
 import pytest
 from kernels import Kernel, eventually
 from pages import Page
+from test_document_files import notebook, written
 
-from ipymemory import frontend
+from ipymemory import document_proposals, document_records, frontend
+from ipymemory.document_proposals import Proposal
+from ipymemory.document_records import hash_of
 from ipymemory.frontend import Frontend
 from ipymemory.page_messages import MOST_ALL, MOST_CELL, MOST_CELLS, Refused, answer_id, cells, head
+from ipymemory.places import SessionFolder
 
 DOC = "# MAGIC DOC: Tides\n\nThe gauge is read at noon.\n"
 
@@ -187,6 +192,101 @@ def test_new_text_goes_to_the_page_and_else_stays_a_proposal(kernel: Kernel) -> 
     assert [each["outcome"] for each in told] == [*("proposal", "applied", "conflict", "dismissed")]
     # a living document is an engine's, not a person's words
     assert texts(kernel) == [("d", DOC, "file")]
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M7", "M9")
+def test_a_page_is_told_how_the_documents_of_the_saved_notebook_stand(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    path = written(kernel.work / "clean.ipynb", notebook(DOC, ["x = 1", "y = 2"]))
+    hashes = [
+        document_records.Cell(f"c{at}", hash_of(f"{n} = {at}")) for at, n in ((1, "x"), (2, "y"))
+    ]
+    record = document_records.made("2026-01-02T03:04:05Z", path.name, hashes).as_dict()
+    content = json.loads(path.read_bytes())
+
+    def save(second: str) -> None:
+        content["cells"][0]["metadata"] = {"ipymemory": {"doc": record}}
+        content["cells"][2]["source"] = second
+        path.write_text(json.dumps(content))
+
+    save("y = 2  # as before")
+    kernel.run("%load_ext ipymemory")
+    page = Page(kernel)
+    page.open()
+
+    def standing() -> list[Any]:
+        return [each["documents"] for each in page.pushed if each["type"] == "doc.standing"]
+
+    page.cells(("c0", DOC), full=True)
+    page.until(lambda: len(standing()) == 1, "what is true is told")
+    assert standing()[0] == [{"cell": "c0", "updated": record["updated"], "stale": []}]
+    save("y = 3")
+    assert page.say("command", name="documents")["type"] == "ok"
+    page.until(lambda: len(standing()) == 2, "what is stale is told")
+    assert standing()[1][0]["stale"] == ["[code 2] has changed"]
+    # a file in the midst of a save says nothing, and a document never written neither
+    path.write_text('{"cells": [{"magic')
+    page.say("command", name="documents")
+    record = {}
+    save("y = 3")
+    page.say("command", name="documents")
+    ran = kernel.run("print(1)")
+    assert (ran.text, len(standing())) == ("1\n", 2)
+    # nothing was recorded, and nothing written, for a page that only looks
+    assert len(kernel.sessions) <= 1
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M7", "L10")
+def test_a_page_is_told_what_is_written_now_and_what_waits(kernel: Kernel) -> None:
+    kernel.run("%load_ext ipymemory")
+    kernel.run("1")
+    heard = "get_ipython()._ipymemory.frontend.heard"
+    page = Page(kernel)
+    page.open()
+    page.cells(("d", DOC), full=True)
+
+    def now(cell: str) -> None:
+        event = {"kind": "document_now", "job": "magic_docs", "details": {"cell_id": cell}}
+        # as the worker's client tells it: from a thread, when no cell runs
+        kernel.run(f"import threading; threading.Timer(0.2, lambda: {heard}({event!r})).start()")
+
+    def told() -> list[str]:
+        return [each["cell"] for each in page.pushed if each["type"] == "doc.updating"]
+
+    now("d")
+    page.until(lambda: told() == ["d"], "what is written now")
+    # a page that is loaded again is told too
+    page = Page(kernel)
+    assert page.open()["updating"] == "d"
+    now("")
+    page.until(lambda: told() == [""], "that it is through")
+    page = Page(kernel)
+    assert page.open()["updating"] == ""
+    # what waits on disk comes with the first full telling
+    folder = SessionFolder(kernel.sessions[-1])
+    later = "2099-01-02T03:04:05.000Z"
+    document_proposals.write(folder, [Proposal("d", "Tides", DOC, DOC + "new\n", later)])
+
+    def again() -> dict[str, Any]:
+        page = Page(kernel)
+        page.open()
+        page.cells(("d", DOC), full=True)
+        page.until(lambda: any(e["type"] == "doc.update" for e in page.pushed), "what waits")
+        return next(e for e in page.pushed if e["type"] == "doc.update")
+
+    assert again().items() >= {"cell": "d", "base": DOC, "source": DOC + "new\n"}.items()
+    assert "propose" not in again()
+    kernel.run("%memory mode confirm")
+    assert again()["propose"] is True
+    kernel.run("%memory mode off")
+    page = Page(kernel)
+    page.open()
+    page.cells(("d", DOC), full=True)
+    kernel.run("1")
+    assert not any(each["type"] == "doc.update" for each in page.pushed)
 
 
 @pytest.mark.kernel

@@ -182,7 +182,15 @@ def test_modes(book: Book, clock: Clock) -> None:
     book.project.set_property("mode", "confirm")
     asyncio.run(one.update_documents())
     assert len(book.waiting()) == 1
-    assert not [each for each in told if each.kind == "document"]
+    # the page shows it, and puts nothing in by itself
+    (event,) = [each for each in told if each.kind == "document"]
+    assert event.details["propose"] is True
+    book.prose(book.waiting()[0].source)
+    asyncio.run(one.update_documents())
+    assert len([each for each in told if each.kind == "document"]) == 1
+    book.project.set_property("mode", "auto")
+    asyncio.run(one.update_documents())
+    assert "propose" not in [each for each in told if each.kind == "document"][-1].details
 
 
 @pytest.mark.spec("M1", "L7")

@@ -22,7 +22,6 @@ from ipymemory.commands.place import Place
 from ipymemory.document_files import Found, Living
 from ipymemory.document_proposals import Proposal
 from ipymemory.errors import CommandError, IpymemoryError
-from ipymemory.transcript import Transcript
 from ipymemory.turns import Happening
 
 Named = TypeVar("Named", Proposal, Living)
@@ -127,14 +126,7 @@ def _accepted(place: Place, living: Living) -> bool:
 
 def _waiting(place: Place, title: str, *, whole: bool) -> Page:
     told = _told(place)
-    waiting = [
-        each
-        for each in _chosen(_proposals(place), title)
-        # What the page took or refused since waits no more, also before the worker looks again.
-        if (last := told.get(each.cell)) is None
-        or last.time < each.made
-        or last.details["outcome"] == "conflict"
-    ]
+    waiting = document_proposals.waiting(_chosen(_proposals(place), title), told)
     found = _saved(place) if whole else Found()
     data = {
         "documents": [
@@ -200,20 +192,7 @@ def _apply(place: Place, title: str) -> Page:
 
 def _told(place: Place) -> dict[str, Happening]:
     """Return what the page told last of each document's update, by its cell."""
-    if place.folder is None:
-        return {}
-    transcript = Transcript(place.folder.transcript)
-    try:
-        transcript.follow()
-    except IpymemoryError:
-        return {}
-    return {
-        str(each.details.get("cell_id")): each
-        for each in transcript.entries
-        if isinstance(each, Happening)
-        and each.name == "document"
-        and each.details.get("outcome") in OUTCOMES
-    }
+    return document_proposals.told(place.folder) if place.folder is not None else {}
 
 
 def _outcome(told: dict[str, Happening], cell: str) -> str:

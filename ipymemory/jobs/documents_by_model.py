@@ -61,7 +61,11 @@ async def update_by_model(
         if prune:
             looked.propose(each, old.source if old and old.base == each.text else each.text)
             continue
-        outcome, text = await _written(context, writer, each, looked.chapters)
+        _tell_of(context, each.cell)
+        try:
+            outcome, text = await _written(context, writer, each, looked.chapters)
+        finally:
+            _tell_of(context, "")
         if outcome.status == "done":
             looked.propose(each, text)
             continue
@@ -70,6 +74,10 @@ async def update_by_model(
         if old is not None and old.base == each.text:
             looked.propose(each, old.source)
     return looked.keep()
+
+
+def _tell_of(context: Context, cell: str) -> None:
+    context.bus.emit(Event("document_now", JOB, details={"cell_id": cell}))
 
 
 async def _written(

@@ -12,8 +12,9 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Marks } from './marks';
 import { edits, merge, title } from './merge';
-import { IRecord, IUpdate, MOST_CELL } from './protocol';
-import { NOTHING, ours, record, recorded, restsOn, steps } from './records';
+import { IRecord, IStanding, IUpdate, MOST_CELL } from './protocol';
+import { NOTHING, ours, record, recorded, steps } from './records';
+import { Standing } from './standing';
 import { Send, editing, find, markdown } from './texts';
 import { Together } from './together';
 
@@ -29,13 +30,27 @@ const MOST_HELD = 40000;
 /** Milliseconds of rest before the notebook is looked through for documents. */
 const LOOK = 200;
 
-export type DocumentState = 'new' | 'current' | 'stale' | 'waiting' | 'proposal' | 'long';
+/** Milliseconds after which a text that is being written is no more: a run ends after 3 minutes. */
+const MOST_WORK = 240000;
+
+/** `opened`: it was written before this page was, and nobody has compared it with the cells yet. */
+export type DocumentState =
+  | 'new'
+  | 'opened'
+  | 'current'
+  | 'stale'
+  | 'updating'
+  | 'waiting'
+  | 'proposal'
+  | 'long';
 
 /** A living document as the panel shows it. */
 export interface IDocument {
   readonly cell: string;
   readonly title: string;
   readonly state: DocumentState;
+  /** Why it is stale, a clause each, as far as the kernel has told. */
+  readonly why: readonly string[];
   /** The text that waits for a yes, null where none does. */
   readonly proposed: string | null;
   readonly source: string;
@@ -59,8 +74,12 @@ export class Documents implements IDisposable {
     private _send: Send
   ) {
     this._marks = new Marks(_panel, cell => this._asked.emit(cell));
+    this._standing = new Standing(_panel);
     this._together = new Together(_panel);
-    void _panel.context.ready.then(() => this.look());
+    void _panel.context.ready.then(() => {
+      this._standing.saved();
+      this.look();
+    });
   }
 
   /** Emitted when a document or its state changed. */
@@ -87,6 +106,7 @@ export class Documents implements IDisposable {
     clearTimeout(this._lookTimer);
     clearTimeout(this._leftTimer);
     clearTimeout(this._heldTimer);
+    clearTimeout(this._workTimer);
     this._marks.dispose();
     Signal.clearData(this);
   }
@@ -98,6 +118,14 @@ export class Documents implements IDisposable {
       return;
     }
     this._declined.delete(update.cell);
+    if (update.propose) {
+      const found = find(this._panel, update.cell);
+      if (found && title(found.model.sharedModel.getSource()) !== null) {
+        this._proposed.set(update.cell, update);
+        this._show();
+      }
+      return;
+    }
     this._tell();
     if (!this._together.leads(update.cell)) {
       // Another page of the same notebook writes it here too.
@@ -116,6 +144,31 @@ export class Documents implements IDisposable {
     } else {
       this._apply(update.cell);
     }
+  }
+
+  /** Take in which document a new text is being written of, nothing for none. */
+  updating(cell: string): void {
+    clearTimeout(this._workTimer);
+    if (cell) {
+      // A worker that died says nothing any more.
+      this._workTimer = window.setTimeout(() => this.updating(''), MOST_WORK);
+    }
+    if (cell !== this._updating) {
+      this._updating = cell;
+      this._show();
+    }
+  }
+
+  /** Take in that the file holds what is shown; return whether a document in it has a record. */
+  saved(): boolean {
+    this._standing.saved();
+    return this._list.some(each => this._standing.has(each.cell));
+  }
+
+  /** Take in how documents stand in the file, as it was saved last. */
+  stand(told: readonly IStanding[]): void {
+    this._standing.told(told);
+    this._show();
   }
 
   /** Be one of the pages that hear the kernel, or no longer. */
@@ -175,11 +228,12 @@ export class Documents implements IDisposable {
     }
     if (now === null) {
       // They have written where the update did: the text before it waits for a yes.
-      this._proposed.set(cell, { cell, base: step.after, source: step.before, job: '', record: null });
+      this._proposed.set(cell, { cell, base: step.after, source: step.before, job: '', record: null, propose: true });
     } else {
       this._steps.delete(cell);
       this._declined.set(cell, ours(step.after));
       this._put(found, now, step.record ?? NOTHING);
+      this._standing.undone(cell);
       void this._send('dismissed', { cell, job: step.job });
     }
     this._show();
@@ -247,7 +301,7 @@ export class Documents implements IDisposable {
       this._steps.set(cell, { before, after: now, record: recorded(found.model), job: update.job });
     }
     this._put(found, now, update.record);
-    this._known.delete(cell);
+    this._standing.written(cell);
     void this._send('applied', { cell, job: update.job });
     this._show();
   }
@@ -278,33 +332,25 @@ export class Documents implements IDisposable {
     }
   }
 
-  /** Return how a document stands that nothing waits for. */
-  private _standing(cell: string, cells: Map<string, string>): DocumentState {
-    const rests = restsOn(find(this._panel, cell)?.model);
-    if (rests === null) {
-      return 'new';
-    }
-    if (this._declined.has(cell)) {
-      return 'stale';
-    }
-    let known = this._known.get(cell);
-    if (!known) {
-      // As it was written, or as the notebook was opened.
-      known = cells;
-      this._known.set(cell, known);
-    }
-    const same = (id: string) => cells.has(id) && cells.get(id) === (known.get(id) ?? cells.get(id));
-    return rests.every(id => !id || same(id)) ? 'current' : 'stale';
-  }
-
   private _state(cell: string, source: string, cells: Map<string, string>): DocumentState {
     if (source.length > MOST_CELL) {
       return 'long';
     }
+    if (this._proposed.get(cell)?.source === source) {
+      // Another page of this notebook took it.
+      this._proposed.delete(cell);
+    }
     if (this._proposed.has(cell)) {
       return 'proposal';
     }
-    return this._waiting.has(cell) ? 'waiting' : this._standing(cell, cells);
+    if (this._waiting.has(cell)) {
+      return 'waiting';
+    }
+    if (this._updating === cell) {
+      return 'updating';
+    }
+    const standing = this._standing.of(cell, cells);
+    return standing !== 'new' && this._declined.has(cell) ? 'stale' : standing;
   }
 
   private _show(): void {
@@ -319,7 +365,8 @@ export class Documents implements IDisposable {
         const state = this._state(each.id, each.source, cells);
         const proposed = state === 'proposal' ? (this._proposed.get(each.id)?.source ?? null) : null;
         const last = state === 'long' ? null : (this._steps.get(each.id) ?? null);
-        found.push({ cell: each.id, title: name, state, proposed, source: each.source, last });
+        const why = state === 'stale' ? this._standing.why(each.id) : [];
+        found.push({ cell: each.id, title: name, state, why, proposed, source: each.source, last });
       }
     }
     this._list = found;
@@ -328,6 +375,7 @@ export class Documents implements IDisposable {
   }
 
   private _marks: Marks;
+  private _standing: Standing;
   private _together: Together;
   private _linked = false;
   private _waiting = new Map<string, IUpdate>();
@@ -339,8 +387,8 @@ export class Documents implements IDisposable {
   private _steps = new Map<string, IStep>();
   /** Of each document what of an update was taken back or dismissed. */
   private _declined = new Map<string, string>();
-  /** Of each document the code cells as they were when it was written, by their ids. */
-  private _known = new Map<string, Map<string, string>>();
+  private _updating = '';
+  private _workTimer = 0;
   private _list: readonly IDocument[] = [];
   private _lookTimer = 0;
   private _leftTimer = 0;

@@ -7,7 +7,17 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Documents } from './documents';
 import { Dream } from './dream';
-import { ISession, PUSH, RPC, VERSION, read, readSession, readUpdate, text } from './protocol';
+import {
+  ISession,
+  PUSH,
+  RPC,
+  VERSION,
+  read,
+  readSession,
+  readStanding,
+  readUpdate,
+  text
+} from './protocol';
 import { Texts } from './texts';
 
 /** Silent, binds no name, and leaves a kernel without the package as it is. */
@@ -41,6 +51,7 @@ export class Link implements IDisposable {
     panel.content.modelContentChanged.connect(this._onContent, this);
     panel.content.activeCellChanged.connect(this._onMoved, this);
     panel.content.stateChanged.connect(this._onMoved, this);
+    panel.context.fileChanged.connect(this._onSaved, this);
     panel.disposed.connect(() => this.dispose());
     void context.ready.then(() => this._bind(context.session?.kernel ?? null));
   }
@@ -118,6 +129,12 @@ export class Link implements IDisposable {
   private _onContent(): void {
     this.texts.changed();
     this.documents.look();
+  }
+
+  private _onSaved(): void {
+    if (this.documents.saved() && this._state === 'linked') {
+      void this.request('command', { name: 'documents' });
+    }
   }
 
   private _onMoved(): void {
@@ -233,6 +250,7 @@ export class Link implements IDisposable {
     this._session = readSession(reply);
     this._notes = text(reply.notes, MOST_NOTES);
     this.dream.begin(reply.dream);
+    this.documents.updating(text(reply.updating, 100));
     this._set('linked');
     this.documents.linked(true);
     this.texts.all();
@@ -253,6 +271,10 @@ export class Link implements IDisposable {
       if (update) {
         this.documents.take(update);
       }
+    } else if (message?.type === 'doc.standing') {
+      this.documents.stand(readStanding(message));
+    } else if (message?.type === 'doc.updating') {
+      this.documents.updating(text(message.cell, 100));
     } else if (message?.type === 'dream') {
       this.dream.take(message);
     } else if (message?.type === 'notes') {
@@ -273,6 +295,7 @@ export class Link implements IDisposable {
     this._pending.forEach(resolve => resolve(null));
     this._pending.clear();
     this.documents.linked(false);
+    this.documents.updating('');
     this._set(state);
   }
 

@@ -3,21 +3,28 @@
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IDocument } from './documents';
 
+/** The word on the mark, and what is said of the document's state. */
 const WORDS: Record<IDocument['state'], [string, string]> = {
-  new: ['living', 'Living document, not written yet'],
-  current: ['living', 'Living document, up to date'],
-  stale: ['stale', 'Living document, a cell that it rests on has changed; it follows when cells have run'],
-  waiting: ['waits', 'Living document, an update waits until you leave this cell'],
+  new: ['living', 'not written yet'],
+  opened: [
+    'living',
+    'written earlier; whether it is still true is known once ipymemory is loaded in the kernel'
+  ],
+  current: ['living', 'up to date'],
+  stale: ['stale', 'its cells have changed since it was written; it follows when cells have run'],
+  updating: ['updating', 'a new text of it is being written'],
+  waiting: ['waits', 'an update waits until you leave this cell'],
+  proposal: ['proposal', 'a proposed text waits for your yes or no'],
   long: [
     'too long',
-    'Living document, longer than the 256 thousand characters that are kept up to date. Split it, or take pictures out of its text'
-  ],
-  proposal: ['proposal', 'Living document, a proposed text waits for your yes or no']
+    'longer than the 256 thousand characters that are kept up to date. Split it, or take pictures out of its text'
+  ]
 };
 
-/** Return what is said of a document's state. */
+/** Return a document's state as a sentence of its own. */
 export function words(state: IDocument['state']): string {
-  return WORDS[state][1];
+  const [, long] = WORDS[state];
+  return `${long[0].toUpperCase()}${long.slice(1)}.`;
 }
 
 export class Marks {
@@ -41,7 +48,7 @@ export class Marks {
       if (mark.dataset.state !== each.state) {
         mark.dataset.state = each.state;
         mark.textContent = short;
-        mark.title = `${long}. Show it in the memory panel.`;
+        mark.title = `Living document, ${long}. Show it in the memory panel.`;
         mark.setAttribute('aria-label', mark.title);
       }
       if (mark.parentElement !== widget.node) {

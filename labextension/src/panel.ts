@@ -172,7 +172,13 @@ export class MemoryPanel extends Widget {
     name.type = 'button';
     name.title = 'Go to this cell';
     name.addEventListener('click', () => this._go(each.cell));
-    item.append(name, element('p', 'ipymemory-quiet', `${words(each.state)}.`));
+    item.append(name, element('p', '', words(each.state)));
+    if (each.why.length) {
+      const why = element('ul', 'ipymemory-why');
+      why.setAttribute('aria-label', `Why ${each.title} is stale`);
+      why.append(...each.why.map(one => element('li', '', one)));
+      item.append(why);
+    }
     if (each.proposed !== null) {
       item.append(
         difference(each.source, each.proposed, `What the proposal would change in ${each.title}`),

@@ -17,6 +17,10 @@ export const RPC = 'ipymemory.rpc';
 export const MOST_CELL = 256 * 1024;
 export const MOST_MESSAGE = 1024 * 1024;
 
+/** Documents of one notebook that are told of, and reasons of each. */
+const MOST_DOCUMENTS = 5000;
+const MOST_REASONS = 10;
+
 /** Cells that a document's record may name. */
 const MOST_RESTS = 20000;
 
@@ -28,6 +32,17 @@ export interface IUpdate {
   readonly job: string;
   /** What the text rests on, for the cell's metadata; null where the kernel told none. */
   readonly record: IRecord | null;
+  /** Whether it waits for a yes and is not put in by itself. */
+  readonly propose: boolean;
+}
+
+/** How a document stands in the saved notebook, as a check of that file sees it. */
+export interface IStanding {
+  readonly cell: string;
+  /** When the record was made that was compared: another one is not meant. */
+  readonly updated: string;
+  /** Why it is stale, a clause each; nothing where it is true. */
+  readonly stale: readonly string[];
 }
 
 /** Which cells a document rests on, each with the hash of what it does, as the files name it. */
@@ -65,7 +80,21 @@ export function readUpdate(data: JSONObject): IUpdate | null {
   if (base.length > MOST_CELL || source.length > MOST_CELL) {
     return null;
   }
-  return { cell, base, source, job: text(job, 500), record: readRecord(data.record) };
+  const propose = data.propose === true;
+  return { cell, base, source, job: text(job, 500), record: readRecord(data.record), propose };
+}
+
+/** Return how documents stand as a `doc.standing` tells; what of it cannot be used is left out. */
+export function readStanding(data: JSONObject): IStanding[] {
+  const found: IStanding[] = [];
+  for (const each of Array.isArray(data.documents) ? data.documents.slice(0, MOST_DOCUMENTS) : []) {
+    const { cell, updated, stale } = (each ?? {}) as JSONObject;
+    if (typeof cell === 'string' && typeof updated === 'string' && Array.isArray(stale)) {
+      const why = stale.slice(0, MOST_REASONS).map(one => text(one, 300));
+      found.push({ cell, updated, stale: why.filter(one => one) });
+    }
+  }
+  return found;
 }
 
 /** Return the record that the kernel told, null where it is none that can be kept. */

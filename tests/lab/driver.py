@@ -212,13 +212,22 @@ class Notebook:
         self.server = server
         self.shown = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
 
-    def open(self, name: str, *cells: tuple[str, str], kernel: str = "python3") -> Notebook:
-        """Write a notebook file of these cells and open its page, with the panel shown."""
+    def open(
+        self,
+        name: str,
+        *cells: tuple[str, str],
+        kernel: str = "python3",
+        records: dict[int, dict[str, Any]] | None = None,
+    ) -> Notebook:
+        """Write a notebook file of these cells and open its page, with the panel shown.
+
+        `records` are what documents rest on, by the place of their cells.
+        """
         made = [
             {
                 "cell_type": kind,
                 "id": f"c{at}",
-                "metadata": {},
+                "metadata": {"ipymemory": {"doc": records[at]}} if at in (records or {}) else {},
                 "source": source,
                 **({"execution_count": None, "outputs": []} if kind == "code" else {}),
             }

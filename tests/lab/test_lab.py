@@ -15,6 +15,8 @@ from driver import BARE, FLAGS, HEARD, Missing, Notebook, Server, browser_path, 
 from kernels import eventually
 from model_server import Fault, ModelServer
 
+from ipymemory.document_records import Cell, hash_of, made
+
 pytestmark = pytest.mark.lab
 
 LOAD = "%load_ext ipymemory"
@@ -174,7 +176,8 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
     nb.page.keyboard.type("high = [each for each in levels if each >= LIMIT]")
     code, said = nb.checked()
     assert code == 1 and "[code 2] has changed" in said, said
-    nb.panel(".ipymemory-documents").get_by_text("a cell that it rests on has changed").wait_for()
+    told = "cells have changed since it was written"
+    nb.panel(".ipymemory-documents").get_by_text(told).wait_for()
     shot(nb, "stale")
     nb.run(4)
     eventually(lambda: nb.checked()[0] == 0, "the document names the cell as it is now")
@@ -209,7 +212,8 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
     nb.command("notebook:delete-cell")
     code, said = nb.checked()
     assert code == 1 and "gone" in said, said
-    nb.panel(".ipymemory-documents").get_by_text("a cell that it rests on has changed").wait_for()
+    told = "cells have changed since it was written"
+    nb.panel(".ipymemory-documents").get_by_text(told).wait_for()
 
 
 @pytest.mark.spec("M7")
@@ -290,6 +294,68 @@ def test_a_document_follows_the_cells_that_run(notebook: Notebook) -> None:
         timeout=40_000,
     )
     assert "The gauge is at the quay." in nb.source(0) and "levels_in_cm" in nb.source(0)
+
+
+@pytest.mark.spec("M7", "M9")
+def test_each_mark_says_how_its_document_stands(notebook: Notebook) -> None:
+    code = ("LIMIT = 3.5", "levels = [3, 4, 5]")
+    cells = [Cell(f"c{at + 3}", hash_of(each)) for at, each in enumerate(code)]
+    record = made("2026-01-02T03:04:05Z", "opened.ipynb", cells).as_dict()
+    other = DOC.replace("Tides", "Levels")
+    nb = notebook.open(
+        "opened.ipynb",
+        ("markdown", DOC),
+        ("markdown", other),
+        ("code", LOAD),
+        *(("code", each) for each in code),
+        records={0: record, 1: {**record, "rests_on": record["rests_on"][:1]}},
+    )
+    marks = [nb.cell(at).locator(".ipymemory-mark") for at in (0, 1)]
+    # nobody has compared it, so it is not said to be true
+    for each in marks:
+        each.wait_for()
+        assert each.get_attribute("data-state") == "opened"
+        assert "once ipymemory is loaded" in str(each.get_attribute("aria-label"))
+    nb.loaded(2)
+    nb.cell(0).locator(".ipymemory-mark[data-state='current']").wait_for()
+    nb.cell(1).locator(".ipymemory-mark[data-state='stale']").wait_for()
+    nb.panel(".ipymemory-why").get_by_text("[code 2] is new").wait_for()
+    shot(nb, "opened")
+    # a cell that changes is seen at once, and when it is as it was and saved, that too
+    nb.edit(3)
+    nb.page.keyboard.press("End")
+    nb.page.keyboard.type("5")
+    nb.cell(0).locator(".ipymemory-mark[data-state='stale']").wait_for()
+    nb.command("docmanager:save")
+    nb.panel(".ipymemory-why").get_by_text("[code 1] has changed").first.wait_for()
+    nb.page.keyboard.press("Backspace")
+    nb.command("docmanager:save")
+    nb.cell(0).locator(".ipymemory-mark[data-state='current']").wait_for()
+    # a model writes it just now
+    for cell, state in (("c0", "updating"), ("", "current")):
+        told = {"kind": "document_now", "job": "magic_docs", "details": {"cell_id": cell}}
+        nb.kernel(f"{HEARD}({told!r})")
+        nb.cell(0).locator(f".ipymemory-mark[data-state='{state}']").wait_for()
+        assert nb.cell(1).locator(".ipymemory-mark").get_attribute("data-state") == "stale"
+        if cell:
+            shot(nb, "updating")
+    # in the mode confirm a text waits for a yes, and nothing is put in before
+    told = event("c0", DOC, NEW)
+    told["details"] |= {"propose": True, "record": record}
+    nb.kernel(f"{HEARD}({told!r})")
+    nb.cell(0).locator(".ipymemory-mark[data-state='proposal']").wait_for()
+    assert nb.source(0) == DOC
+    # each is reached by the keyboard, has a name, and the same in its tooltip
+    for each in marks:
+        each.focus()
+        nb.page.keyboard.press("Shift+Tab")
+        nb.page.keyboard.press("Tab")
+        assert each.evaluate("mark => document.activeElement === mark")
+        label = str(each.get_attribute("aria-label"))
+        assert label.startswith("Living document") and each.get_attribute("title") == label
+    nb.panel(".ipymemory-documents").get_by_role("button", name="Use the proposed").click()
+    nb.until("return panel.content.model.cells.get(0).sharedModel.getSource() === argument;", NEW)
+    nb.cell(0).locator(".ipymemory-mark[data-state='current']").wait_for()
 
 
 @in_lab

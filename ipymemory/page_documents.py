@@ -1,0 +1,141 @@
+"""Living documents as the page shows them: which are stale, and what waits for a person's word.
+
+A record holds hashes of code whose secrets are masked, so a page cannot compare it with its cells.
+The kernel compares the saved notebook, as ``docs check`` would, when a page has told its cells and
+whenever it was saved. That takes longer than an answer to a page may, so a thread of its own does
+it, which ends when nothing has changed since. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipymemory import document_files, document_proposals
+from ipymemory.errors import IpymemoryError
+from ipymemory.places import SessionFolder
+
+if TYPE_CHECKING:
+    from ipymemory.live import LiveSession
+
+log = logging.getLogger(__name__)
+
+STANDING = "documents"
+"""The command by which a page that was saved asks how its documents stand."""
+
+MOST_BYTES = 20 * 1024 * 1024
+"""Bytes of a notebook that is compared beside the user's cells: a quarter of a second."""
+
+MOST_REASONS = 8
+
+
+class Documents:
+    """What one shell's page is told of its documents. Its methods return at once, never raise.
+
+    `push` tells the page; `update` has it put a text into a cell.
+    """
+
+    def __init__(
+        self, session: LiveSession, push: Callable[..., bool], update: Callable[..., str]
+    ) -> None:
+        self._session = session
+        self._push = push
+        self._update = update
+        self._lock = threading.Lock()
+        self._asked = self._waiting = False
+        self._thread: threading.Thread | None = None
+        self._last: tuple[tuple[str, int, int], list[dict[str, Any]]] | None = None
+
+    def look(self, *, waiting: bool = False) -> None:
+        """Compare the saved notebook, and tell the page; with `waiting` also what waits.
+
+        However often it is asked, it works on one at a time.
+        """
+        with self._lock:
+            self._asked = True
+            self._waiting = self._waiting or waiting
+            if self._thread is not None:
+                return
+            try:
+                self._thread = threading.Thread(
+                    target=self._work, name="ipymemory-documents", daemon=True
+                )
+                self._thread.start()
+            except RuntimeError:
+                # No more threads, or the interpreter is about to end.
+                self._thread = None
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._asked:
+                    self._thread = None
+                    return
+                also, self._asked, self._waiting = self._waiting, False, False
+            try:
+                self._tell(also)
+            except Exception:  # a thread of ours must not print its end into a cell
+                log.exception("the page was not told how its documents stand")
+
+    def _tell(self, also: bool) -> None:
+        if found := self._found():
+            self._push("doc.standing", documents=found)
+        mode = self._session.project.mode(self._session.settings.memory.mode)
+        if also and mode in ("auto", "confirm"):
+            for each in waiting(self._session.folder, apply=mode == "auto"):
+                self._update(**each)
+
+    def _found(self) -> list[dict[str, Any]]:
+        path = self._session.notebook
+        try:
+            now = path.stat() if path is not None else None
+        except OSError:
+            now = None
+        if path is None or now is None or now.st_size > MOST_BYTES:
+            return []
+        key = (str(path), now.st_mtime_ns, now.st_size)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, standing(path))
+        return self._last[1]
+
+
+def standing(path: Path) -> list[dict[str, Any]]:
+    """Return how each document in the notebook `path` stands that was written before.
+
+    Of each its cell, when its record was made, and why it is stale. Nothing for a file that cannot
+    be read just now: it may be half saved.
+    """
+    try:
+        found = document_files.of_file(path, named=False)
+    except IpymemoryError as error:
+        log.debug("%s was not compared: %s", path, error)
+        return []
+    return [
+        {"cell": each.cell, "updated": each.record.updated, "stale": [*each.stale[:MOST_REASONS]]}
+        for each in found
+        if each.cell and each.record is not None
+    ]
+
+
+def waiting(folder: SessionFolder | None, *, apply: bool) -> list[dict[str, Any]]:
+    """Return what waits for the page, as fields of ``doc.update``.
+
+    With `apply` the page puts it in by itself, but for what met with a person's own change.
+    """
+    if folder is None:
+        return []
+    told = document_proposals.told(folder)
+    return [
+        {
+            "cell": each.cell,
+            "base": each.base,
+            "source": each.source,
+            "job": "",
+            "propose": not apply or each.cell in told,
+        }
+        for each in document_proposals.waiting(document_proposals.read(folder), told)
+        if each.cell
+    ]
