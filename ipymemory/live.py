@@ -131,7 +131,7 @@ class LiveSession:
                 "Something took the callbacks out of this shell, so no cell is seen any more. "
                 "%reload_ext ipymemory puts ours back."
             )
-        return self.settings.held or self._recorder.reason
+        return self.settings.held or self._recorder.lines.reason
 
     @property
     def worker(self) -> str:
@@ -173,7 +173,7 @@ class LiveSession:
         """Let the page's texts go on record, if there are a page and a record."""
         if self._page is not None and self._writer is not None and self.folder is not None:
             before = Transcript(self.folder.transcript) if self._continued else None
-            self._page.begun(self._writer, self._recorder.generation, before)
+            self._page.begun(self._writer, self._recorder.lines.generation, before)
 
     def notes_text(self) -> str:
         """Return the session's notes as they stand now, nothing where there are none."""
@@ -254,7 +254,12 @@ class LiveSession:
                 f"Nothing was asked: the question is longer than the {MOST_ASKED // 1024} KB that "
                 "fit into one. Put the long part into a cell, run that, and ask about it."
             )
-        line = {"type": "ask", "id": id, "time": utc_now(), "kernel": self._recorder.generation}
+        line = {
+            "type": "ask",
+            "id": id,
+            "time": utc_now(),
+            "kernel": self._recorder.lines.generation,
+        }
         writer.append({**line, **dataclasses.asdict(cell), "question": masked})
         status, stream = "error", None
         try:
@@ -341,7 +346,7 @@ class LiveSession:
         self.folder = claim.folder
         self._problems.file = claim.folder.path / "kernel.log"
         self._writer = TranscriptWriter(claim.folder, claim.record.id)
-        self._recorder.generation = claim.generation
+        self._recorder.lines.generation = claim.generation
         self._client = Client(claim.folder, self.project, self.settings)
         if self.on_event is not None:
             self._client.hear(self.on_event)

@@ -17,7 +17,6 @@ import logging
 import os
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -25,24 +24,18 @@ from typing import Any
 from ipymemory.capture import Captured, KernelTap, TerminalTee
 from ipymemory.config import Settings
 from ipymemory.earlier import Earlier
-from ipymemory.errors import IpymemoryError, TranscriptError
-from ipymemory.excerpts import clip
+from ipymemory.errors import IpymemoryError
 from ipymemory.names import Names, Snapshot
+from ipymemory.on_record import OnRecord
 from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
 from ipymemory.private_cells import PrivateCells
 from ipymemory.redaction import Masker
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turning import Turning, outcome
-from ipymemory.turns import new_id, utc_now
+from ipymemory.turns import new_id
 
 log = logging.getLogger(__name__)
-
-RETRY_SECONDS = 10.0
-"""After a failed write the disk is tried again no sooner than this."""
-
-OWED = 50
-"""Lines kept of cells that are in the transcript and whose end could not be written."""
 
 _TYPED = r"([^\W\d]\w*)[ \t]*=[ \t]*(?:[\w.]+\.)?getpass[ \t]*\("
 """A name that holds what was typed unseen; in a terminal there is no other way to know it."""
@@ -63,21 +56,15 @@ class Recorder:
         notify: Callable[[str], None],
         masker: Masker,
     ) -> None:
-        self.generation = 1
-        """Which kernel of its session this is; set by whoever claims the session."""
         self.paused = False
         self.private = False
         """Whether the cell that runs is private, or one that it has run within it."""
-        self.reason = ""
-        """Why nothing is recorded, as sentences, or nothing."""
         self._shell = shell
-        self._begin = begin
+        self.lines = OnRecord(begin, settings, masker)
         self._settings = settings
         self._notify = notify
         self._masker = masker
         self._pid = os.getpid()
-        self._writer: TranscriptWriter | None = None
-        self._retry_at = 0.0
         self._unseen = False
         self._turns: dict[str | None, Turning] = {}
         self._earlier = Earlier(shell)
@@ -87,7 +74,6 @@ class Recorder:
         if kernel is not None:
             self._tap = KernelTap(kernel, self._find, self._idle, masker.learn)
         self._tee = TerminalTee(shell)
-        self._owed: deque[dict[str, Any]] = deque(maxlen=OWED)
         self._outputs = Outputs(settings, masker, self._written, notify)
         self._private_cells = PrivateCells(self._earlier, self._outputs)
 
@@ -124,7 +110,7 @@ class Recorder:
             except ValueError:
                 # Somebody took all callbacks out of the shell.
                 continue
-        self._earlier.leave(recorded=self._writer is not None)
+        self._earlier.leave(recorded=self.lines.writer is not None)
         self._tee.end()
         if self._tap is not None:
             self._tap.remove()
@@ -138,27 +124,19 @@ class Recorder:
         self._turns.clear()
         self._outputs.close()
         with suppress(IpymemoryError):
-            self._write_owed()
+            self.lines.write_owed()
 
     def begin(self, current: str = "") -> TranscriptWriter:
         """Claim the session, if that is not done yet; `current` is the cell about to run.
 
         Raises `IpymemoryError` when nothing can be written.
         """
-        if self._writer is None:
-            try:
-                self._writer = self._begin()
-            except IpymemoryError:
-                raise
-            except Exception as error:
-                log.exception("the session could not be begun")
-                raise TranscriptError(
-                    f"The session could not be begun ({type(error).__name__}: {error}). Nothing "
-                    "is recorded until it can; that is tried again by itself."
-                ) from error
+        first = self.lines.writer is None
+        writer = self.lines.begin()
+        if first:
             self._outputs.start()
-            self._enter_earlier(self._writer, current)
-        return self._writer
+            self._enter_earlier(current)
+        return writer
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -207,7 +185,7 @@ class Recorder:
             elif not info.silent:
                 self._cell_begins(info, key, running, private)
         except BaseException as error:  # noqa: BLE001 - nothing may come out into the user's cell
-            self._failed(error)
+            self.lines.failed(error)
 
     def _post_run_cell(self, result: Any) -> None:
         try:
@@ -215,7 +193,7 @@ class Recorder:
                 self._private_cells.ended(result)
                 self._cell_ended(result)
         except BaseException as error:  # noqa: BLE001 - as above
-            self._failed(error)
+            self.lines.failed(error)
 
     def _left_out(self, info: Any, private: bool) -> None:
         """Let a cell pass while nothing may be recorded."""
@@ -242,29 +220,18 @@ class Recorder:
             return
         if private:
             self._private_cells.begun(info)
-        if private or is_ours(typed) or (self.reason and time.monotonic() < self._retry_at):
+        if private or is_ours(typed) or self.lines.waits:
             self._unseen = True
             return
         if self._unseen:
             # What a cell bound that is not recorded must not come up as bound by this one.
             self._names.start(self._shell.user_ns)
             self._unseen = False
-        writer = self.begin(typed)
+        self.begin(typed)
         turning = Turning(key, typed, self._settings.capture.output_chars)
-        turning.source = self._masked_source(typed)
-        writer.append(
-            {
-                "type": "cell",
-                "id": turning.id,
-                "time": utc_now(),
-                "kernel": self.generation,
-                "cell_id": getattr(info, "cell_id", None),
-                "source": turning.source,
-            }
-        )
-        self.reason = ""
-        if self._owed:
-            self._write_owed()
+        turning.source = self.lines.source(typed)
+        self.lines.begun(turning.id, getattr(info, "cell_id", None), turning.source)
+        self.lines.well()
         before = self._turns.get(key)
         if before is not None:
             self._let_go(before)
@@ -302,28 +269,8 @@ class Recorder:
     def _append_end(
         self, turning: Turning, count: int | None, status: str, duration: float | None, error: str
     ) -> None:
-        line = {
-            "type": "end",
-            "id": turning.id,
-            "execution_count": count,
-            "status": status,
-            "duration_ms": duration,
-        }
-        if error:
-            line["error"] = self._masker.mask(error[:200])
-        try:
-            if self._writer is not None:
-                self._writer.append(line)
-        except IpymemoryError as failure:
-            self._owed.append(line)
-            self._failed(failure)
+        self.lines.ended(turning.id, count, status, duration, error)
         self._outputs.tell("end")
-
-    def _write_owed(self) -> None:
-        """Write what could not be written of cells that have begun; raises `TranscriptError`."""
-        while self._owed and self._writer is not None:
-            self._writer.append(self._owed[0])
-            self._owed.popleft()
 
     def _look_at_names(self, turning: Turning) -> None:
         """Note what the cell bound; whatever goes wrong, the end of the cell is written."""
@@ -342,19 +289,6 @@ class Recorder:
         found = (parent.get("header") or parent).get("msg_id")
         return found if isinstance(found, str) else None
 
-    def _masked_source(self, typed: str) -> str:
-        """Return a source masked and in at most as many bytes as are kept of one."""
-        most = self._settings.capture.source_bytes
-        # First to twice the length, so that the mask sees what the cut might halve.
-        masked = self._masker.mask_source(clip(typed, 2 * most)[0])
-        if len(masked) > most:
-            masked = clip(masked, most)[0]
-        if not masked.isascii():
-            size = len(masked.encode("utf-8", "backslashreplace"))
-            if size > most:
-                masked = clip(masked, len(masked) * most // size)[0]
-        return masked
-
     def _learn(self, typed: str, bound: Iterable[Snapshot]) -> None:
         """Let values of names that say they are secret be masked wherever they come up."""
         namespace = self._shell.user_ns
@@ -368,34 +302,12 @@ class Recorder:
                 if type(value) is str:
                     self._masker.learn(value)
 
-    def _enter_earlier(self, writer: TranscriptWriter, current: str) -> None:
+    def _enter_earlier(self, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
         self._private_cells.enter_earlier()
         for count, source in self._earlier.unseen(current):
-            writer.append(
-                {
-                    "type": "cell",
-                    "id": new_id(),
-                    "time": utc_now(),
-                    "kernel": self.generation,
-                    "cell_id": None,
-                    "source": self._masked_source(source),
-                    "origin": "history",
-                    "execution_count": count,
-                }
-            )
-
-    def _failed(self, error: BaseException) -> None:
-        """Remember why nothing is recorded, and when the disk is tried again.
-
-        Anything but a failed write costs one cell and no more.
-        """
-        told = str(error) if isinstance(error, IpymemoryError) else ""
-        if told:
-            self.reason = told
-            self._retry_at = time.monotonic() + RETRY_SECONDS
-        with suppress(BaseException):
-            log.warning("a cell was not recorded", exc_info=None if told else error)
+            masked = self.lines.source(source)
+            self.lines.begun(new_id(), None, masked, origin="history", execution_count=count)
 
     # What the tap calls, in any thread.
 
@@ -420,10 +332,6 @@ class Recorder:
 
     def _written(self, line: dict[str, Any]) -> None:
         """Append a line from the outputs thread; raises `TranscriptError`."""
-        if self._writer is not None:
-            try:
-                self._writer.append(line)
-            except IpymemoryError:
-                self._owed.append(line)
-                raise
+        if self.lines.writer is not None:
+            self.lines.put(line)
             self._notify("outputs")

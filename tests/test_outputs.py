@@ -16,7 +16,7 @@ import pytest
 from kernels import eventually
 from recording import Recording, text
 
-from ipymemory import outputs, recorder
+from ipymemory import on_record, outputs
 from ipymemory.errors import PlaceError, TranscriptError
 from ipymemory.outputs import bounded, fitting, with_result
 
@@ -335,7 +335,7 @@ def test_what_ran_before_enters_once_with_its_count(recording: Recording) -> Non
     ):
         recording.run(source)
     recording.recorder = recording.new_recorder()
-    recording.recorder.generation = 3
+    recording.recorder.lines.generation = 3
     recording.recorder.install()
     recording.run("first = 1")
     recording.run("second = 1")
@@ -376,19 +376,19 @@ def test_without_a_place_it_is_quiet_and_tries_again(
     recording: Recording, trouble: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(recorder, "time", Clock(now))
+    monkeypatch.setattr(on_record, "time", Clock(now))
     recording.trouble = trouble
     for number in range(5):
         assert recording.run(f"{number} + 1").result == number + 1
     assert recording.opened == 1, "not in every cell"
-    assert str(trouble.args[-1]) in recording.recorder.reason
-    now[0] += recorder.RETRY_SECONDS + 1
+    assert str(trouble.args[-1]) in recording.recorder.lines.reason
+    now[0] += on_record.RETRY_SECONDS + 1
     recording.run("again = 1")
     assert recording.opened == 2
     recording.trouble = None
-    now[0] += 2 * recorder.RETRY_SECONDS + 1
+    now[0] += 2 * on_record.RETRY_SECONDS + 1
     recording.run("recorded = 1")
-    assert recording.recorder.reason == ""
+    assert recording.recorder.lines.reason == ""
     assert recording.sources()[-2:] == ["again = 1", "recorded = 1"], "the ones before by source"
 
 
@@ -397,7 +397,7 @@ def test_what_ends_while_the_disk_is_full_gets_its_end_later(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(recorder, "time", Clock(now))
+    monkeypatch.setattr(on_record, "time", Clock(now))
     real = os.write
     room = [True]
 
@@ -411,14 +411,14 @@ def test_what_ends_while_the_disk_is_full_gets_its_end_later(
     recording.shell.user_ns["room"] = room
     monkeypatch.setattr(os, "write", write)
     recording.run("room[0] = False")
-    assert "disk is full" in recording.recorder.reason
+    assert "disk is full" in recording.recorder.lines.reason
     recording.run("lost = 1")
     time.sleep(3 * outputs.BATCH_SECONDS)
     room[0] = True
-    now[0] += recorder.RETRY_SECONDS + 1
+    now[0] += on_record.RETRY_SECONDS + 1
     recording.run("third = 1")
     recording.outputs()
-    assert recording.recorder.reason == ""
+    assert recording.recorder.lines.reason == ""
     lines = recording.lines
     assert recording.torn
     cells = [each["id"] for each in lines if each["type"] == "cell"]
