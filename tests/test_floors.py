@@ -79,6 +79,7 @@ PARTS = {
     "asks": "session",
     "session_model": "session",
     "model_notes": "session",
+    "noting": "session",
     "ran": "session",
     "extracting": "session",
     "model_extraction": "session",

@@ -631,9 +631,9 @@ def test_a_compaction_waits_for_an_update_in_flight_for_a_while(opened: Open, cl
 
     async def waits(running: float, passed: float) -> bool:
         """Return whether it still waits for an update that has run for `running` seconds."""
-        async with session._lock:
-            session._running_since = clock.now - running
-            task = asyncio.ensure_future(session._settled())
+        async with session.noting.lock:
+            session.noting.running_since = clock.now - running
+            task = asyncio.ensure_future(session.noting.settled())
             await asyncio.sleep(0.05)
             clock.now += passed
             await asyncio.sleep(0.05)
