@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ipymemory.config import CLASSES, Settings
+from ipymemory.config import Settings
 from ipymemory.config_reading import read_config_files
 from ipymemory.config_section import values_of
+from ipymemory.setting_classes import CLASSES
 
 log = logging.getLogger(__name__)
 

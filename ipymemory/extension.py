@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from ipymemory import greeting, places
-from ipymemory.config import CLASSES, Settings
+from ipymemory.config import Settings
 from ipymemory.config_reading import Unread, completed, read_config_files
 from ipymemory.config_watch import ConfigWatch, stamps
 from ipymemory.errors import IpymemoryError
@@ -28,6 +28,7 @@ from ipymemory.host import config_files, flags
 from ipymemory.identity import identity, working_folder
 from ipymemory.live import LiveSession
 from ipymemory.magics import PREFIX, MemoryMagics, answer, with_questions, without_private
+from ipymemory.setting_classes import CLASSES
 
 if TYPE_CHECKING:
     from ipymemory.commands.place import Place

@@ -20,7 +20,7 @@ from typing import Any
 
 from ipymemory import gates, lines, looked_through
 from ipymemory.beside import as_told, is_newer, newest
-from ipymemory.config import Extraction, Settings
+from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import passages
@@ -30,6 +30,7 @@ from ipymemory.memory_files import PERSONS, Draft, Memory, MemoryFolder, Proposa
 from ipymemory.memory_files.offered import Offered
 from ipymemory.memory_files.values import fingerprint, one_line
 from ipymemory.places import Project, SessionFolder
+from ipymemory.setting_classes import Extraction
 from ipymemory.turns import Ask, Entry, Happening, Prose, Turn, utc_now
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ipymemory.config import CLASSES
+from ipymemory.setting_classes import CLASSES
 
 QUOTED = "[private]"
 """What stands in place of a line of a private cell."""

@@ -9,8 +9,9 @@ import pytest
 from traitlets import TraitError
 from traitlets.config import Config
 
-from ipymemory.config import CLASSES, Settings
+from ipymemory.config import Settings
 from ipymemory.config_reading import completed, read_config_files
+from ipymemory.setting_classes import CLASSES
 
 
 @pytest.mark.parametrize(

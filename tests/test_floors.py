@@ -102,6 +102,7 @@ PARTS = {
     "patterns": "tools",
     "config_reading": "config",
     "config_section": "config",
+    "setting_classes": "config",
     "memory_tools": "tools",
     "said": "tools",
     "git_objects": "tools",
