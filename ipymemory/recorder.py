@@ -2,7 +2,7 @@
 
 `pre_run_cell` writes the ``cell`` line before the cell runs and `post_run_cell` the ``end`` line:
 both on the main thread, so that they are on disk whatever happens next. Output is picked up by
-`capture`, masked and written as an ``outputs`` line by a thread of its own when the kernel says
+`taps`, masked and written as an ``outputs`` line by a thread of its own when the kernel says
 that the request is idle. What comes later than that is written once more, marked ``late``.
 
 The two hooks run in the user's kernel: nothing may come out of them. IPython prints an exception
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ipymemory.capture import Captured, KernelTap, TerminalTee
+from ipymemory.capture import Captured
 from ipymemory.config import Settings
 from ipymemory.earlier import Earlier
 from ipymemory.errors import IpymemoryError
@@ -31,6 +31,7 @@ from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
 from ipymemory.private_cells import PrivateCells
 from ipymemory.redaction import Masker
+from ipymemory.taps import KernelTap, TerminalTee
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turning import Turning, outcome
 from ipymemory.turns import new_id

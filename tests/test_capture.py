@@ -19,8 +19,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from kernels import ROOT
 from traitlets.config import Config
 
-from ipymemory.capture import MOST_ITEMS, Captured, KernelTap, TerminalTee
+from ipymemory.capture import MOST_ITEMS, Captured
 from ipymemory.outputs import with_result
+from ipymemory.taps import KernelTap, TerminalTee
 
 
 def told(captured: Captured) -> list[tuple[str, str]]:

@@ -58,6 +58,7 @@ PARTS = {
     "secret_columns": "redaction",
     "secret_disguises": "redaction",
     "capture": "recorder",
+    "taps": "recorder",
     "on_record": "recorder",
     "names": "recorder",
     "outputs": "recorder",
