@@ -12,15 +12,14 @@ import dataclasses
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipymemory import consent, processes, sessions
-from ipymemory.client import MOST_ASKED, Client, fits
+from ipymemory import consent, processes, questions, sessions
+from ipymemory.client import Client
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import CommandError, IpymemoryError, WorkerError
@@ -247,43 +246,14 @@ class LiveSession:
         `IpymemoryError` when nothing can be recorded or the worker cannot be asked.
         """
         writer, client = self._for_asking()
-        id, begun = new_id(), time.perf_counter()
         masked = self._masker.mask_source(self._masker.mask(question))
-        if not fits(masked):
-            raise CommandError(
-                f"Nothing was asked: the question is longer than the {MOST_ASKED // 1024} KB that "
-                "fit into one. Put the long part into a cell, run that, and ask about it."
-            )
-        line = {
-            "type": "ask",
-            "id": id,
-            "time": utc_now(),
-            "kernel": self._recorder.lines.generation,
-        }
-        writer.append({**line, **dataclasses.asdict(cell), "question": masked})
-        status, stream = "error", None
-        try:
-            with client.stream("ask", question=masked, ask_id=id, last=last) as stream:
-                yield stream
-            done = isinstance(stream.value, dict) and stream.value.get("status") == "done"
-            status = "ok" if done and not stream.error else "error"
-        except KeyboardInterrupt:
-            status = "interrupted"
-            raise
-        finally:
-            told = stream.value if stream is not None and isinstance(stream.value, dict) else {}
-            self._append(
-                {
-                    "type": "ask_end",
-                    "id": id,
-                    "time": utc_now(),
-                    "status": status,
-                    "chars": told.get("chars", stream.chars if stream is not None else 0),
-                    "calls": told.get("calls", 0),
-                    "duration_ms": round((time.perf_counter() - begun) * 1000, 3),
-                }
-            )
-            self._notify("end")
+        begun = {"kernel": self._recorder.lines.generation, **dataclasses.asdict(cell)}
+        with questions.asking(masked, last, begun, writer, client, self._question_ended) as stream:
+            yield stream
+
+    def _question_ended(self, line: Mapping[str, Any]) -> None:
+        self._append(line)
+        self._notify("end")
 
     def aside(self) -> AbstractContextManager[None]:
         """Return a block within which what is shown is ours, and is left out of the record."""

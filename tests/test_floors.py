@@ -96,6 +96,7 @@ PARTS = {
     "session_record": "sessions",
     "greeting": "extension",
     "news": "live",
+    "questions": "live",
     "memory_place": "places",
     "fence": "permissions",
     "reading": "tools",
