@@ -41,6 +41,7 @@ PARTS = {
     "history_log": "history",
     "history_runs": "history",
     "tables": "excerpts",
+    "table_lines": "excerpts",
     "screen": "excerpts",
     "secret_tokens": "redaction",
     "secret_names": "redaction",
