@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from ipymemory import learning, looked_through, sessions
+from ipymemory import learning_gate, looked_through, sessions
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
@@ -90,7 +90,7 @@ class Extracting:
         """Return whether a run may start now, and why."""
         if (wait := self.ran.wait) and self._fresh:
             return Gate(False, f"the last run failed; the next try is in {wait:.0f} s")
-        return learning.gate(
+        return learning_gate.gate(
             settings,
             fresh=self._entries(),
             rest_seconds=self.rest_seconds,
@@ -102,7 +102,7 @@ class Extracting:
         """Return the seconds until a run may start, None while nothing is waited for."""
         if not self._fresh or self._transcript.busy:
             return None
-        wait = learning.wait_seconds(settings, self._entries(), extraction.EVERY_TURNS)
+        wait = learning_gate.wait_seconds(settings, self._entries(), extraction.EVERY_TURNS)
         if wait is None:
             return None
         return max(0.0, self._rest_since + wait - self._clock(), self.ran.wait)

@@ -15,33 +15,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from ipymemory import gates, lines, looked_through
+from ipymemory import lines, looked_through
 from ipymemory.beside import as_told, is_newer, newest
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import passages
 from ipymemory.history import History, Run
+from ipymemory.learning_gate import moment
 from ipymemory.markdown import is_magic_doc
 from ipymemory.memory_files import PERSONS, Draft, Memory, MemoryFolder, Proposal, opened
 from ipymemory.memory_files.offered import Offered
 from ipymemory.memory_files.values import fingerprint, one_line
 from ipymemory.places import Project, SessionFolder
-from ipymemory.setting_classes import Extraction
 from ipymemory.turns import Ask, Entry, Happening, Prose, Turn, utc_now
 
 log = logging.getLogger(__name__)
 
 JOB = "extraction"
-
-REST_SECONDS = 1.0
-"""Seconds of rest before turns are looked through: as for the notes (behaviour S3)."""
-
-BURST_SECONDS = 0.1
-"""Cells that follow each other within so many are one Run All, which counts once (behaviour)."""
 
 MOST_PROPOSED = 20
 """Proposals of this job that may wait: a notebook full of rules must not bury the others."""
@@ -258,61 +252,6 @@ def record(context: Context, found: Extracted, engine: str) -> None:
         log.warning("the outcome of run %s could not be noted: %s", found.run, error)
 
 
-def gate(
-    settings: Settings, *, fresh: Sequence[Entry], rest_seconds: float, busy: bool, every: int
-) -> gates.Gate:
-    """Return whether a run may start now, and why; `fresh` are the turns not looked through.
-
-    `every` is after how many turns the engine looks, where the setting does not say.
-    """
-    own = settings.extraction
-    if not own.enabled:
-        return gates.Gate(False, "extraction is turned off (Extraction.enabled)")
-    count = eligible(fresh)
-    if not count:
-        return gates.Gate(False, "every turn has been looked through")
-    if busy:
-        return gates.Gate(False, "a cell is running")
-    wait = _wait(own, count, every)
-    if rest_seconds < wait:
-        return gates.Gate(
-            False,
-            f"{turns_of(count)} since the last run, of {own.every_turns or every}, and the kernel "
-            f"has been at rest for less than {wait:g} s",
-        )
-    return gates.Gate(True, f"{turns_of(count)} since the last run and the kernel is at rest")
-
-
-def wait_seconds(settings: Settings, fresh: Sequence[Entry], every: int) -> float | None:
-    """Return the seconds of rest after which the gate opens, None where it will not by itself."""
-    own = settings.extraction
-    count = eligible(fresh)
-    if not own.enabled or not count:
-        return None
-    return _wait(own, count, every)
-
-
-def _wait(own: Extraction, count: int, every: int) -> float:
-    return REST_SECONDS if count >= (own.every_turns or every) else float(own.rest_seconds)
-
-
-def eligible(entries: Sequence[Entry]) -> int:
-    """Return how many turns and questions there are; a Run All counts once."""
-    count, before = 0, None
-    for each in entries:
-        if not isinstance(each, Turn | Ask):
-            continue
-        began = _moment(each.time)
-        burst = before is not None and began is not None and began - before < _BURST
-        count += not burst
-        took = timedelta(milliseconds=(each.duration_ms or 0) if isinstance(each, Turn) else 0)
-        before = began + took if began is not None else None
-    return count
-
-
-_BURST = timedelta(seconds=BURST_SECONDS)
-
-
 def by_hand(entries: Sequence[Entry]) -> frozenset[str]:
     """Return the turns within which a memory was written or removed by a command (E7)."""
     found: set[str] = set()
@@ -321,7 +260,7 @@ def by_hand(entries: Sequence[Entry]) -> frozenset[str]:
         if isinstance(each, Turn):
             last = each
         elif isinstance(each, Happening) and each.name == "memory" and last is not None:
-            began, now = _moment(last.time), _moment(each.time)
+            began, now = moment(last.time), moment(each.time)
             took = timedelta(milliseconds=last.duration_ms or 0)
             still = last.status == "running" or last.duration_ms is None
             if still or (began is not None and now is not None and now <= began + took + _TICK):
@@ -331,11 +270,6 @@ def by_hand(entries: Sequence[Entry]) -> frozenset[str]:
 
 _TICK = timedelta(milliseconds=1)
 """Times on record are cut to the millisecond."""
-
-
-def turns_of(count: int) -> str:
-    """Return a number of turns in words."""
-    return "1 turn" if count == 1 else f"{count:,} turns"
 
 
 def _by_assistant(history: History, session: str) -> frozenset[str]:
@@ -350,10 +284,3 @@ def _by_assistant(history: History, session: str) -> frozenset[str]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _moment(time: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(time)
-    except ValueError:
-        return None

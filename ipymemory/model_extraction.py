@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ipymemory import learning, looked_through, sessions
+from ipymemory import learning_gate, looked_through, sessions
 from ipymemory.asks import fence_of
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
@@ -65,8 +65,14 @@ class ModelExtraction:
         rest = self._extracting.rest_seconds
         busy = self._transcript.busy
         every = job.EVERY_TURNS
-        gate = learning.gate(settings, fresh=fresh, rest_seconds=rest, busy=busy, every=every)
-        if not gate.open and self._again and fresh and not busy and rest >= learning.REST_SECONDS:
+        gate = learning_gate.gate(settings, fresh=fresh, rest_seconds=rest, busy=busy, every=every)
+        if (
+            not gate.open
+            and self._again
+            and fresh
+            and not busy
+            and rest >= learning_gate.REST_SECONDS
+        ):
             gate = Gate(True, "turns came while the last look was in flight")
         if not gate.open:
             return gate
@@ -80,10 +86,10 @@ class ModelExtraction:
         if self._transcript.busy or self._closed(settings):
             return None
         fresh = self._fresh()
-        wait = learning.wait_seconds(settings, fresh, job.EVERY_TURNS)
+        wait = learning_gate.wait_seconds(settings, fresh, job.EVERY_TURNS)
         if wait is None or not self._model.ledger.gate(settings).open:
             return None
-        wait = min(wait, learning.REST_SECONDS) if self._again else wait
+        wait = min(wait, learning_gate.REST_SECONDS) if self._again else wait
         return max(0.0, wait - self._extracting.rest_seconds, self.ran.wait)
 
     async def look(self, settings: Settings) -> Extracted:

@@ -14,7 +14,7 @@ import pytest
 from recorded import Recorded
 from work import Work, markdown
 
-from ipymemory import greeting, learning, looked_through, processes, sessions
+from ipymemory import greeting, learning, learning_gate, looked_through, processes, sessions
 from ipymemory.commands import table
 from ipymemory.config import Settings
 from ipymemory.errors import CommandError
@@ -336,9 +336,9 @@ def turns(*began: float, milliseconds: float = 10.0) -> list[Turn]:
 
 @pytest.mark.spec("E4")
 def test_a_run_all_counts_once() -> None:
-    assert learning.eligible(turns(0, 0.05, 0.09)) == 1
-    assert learning.eligible(turns(0, 5, 10)) == 3
-    assert learning.eligible([Happening("1", utc_now(), "loaded")]) == 0
+    assert learning_gate.eligible(turns(0, 0.05, 0.09)) == 1
+    assert learning_gate.eligible(turns(0, 5, 10)) == 3
+    assert learning_gate.eligible([Happening("1", utc_now(), "loaded")]) == 0
 
 
 @pytest.mark.spec("E4")
@@ -351,7 +351,7 @@ def test_it_runs_at_rest_after_each_turn_or_after_as_many_as_wanted(work: Work) 
     assert own.gate(work.settings).reason == "a cell is running"
     work.recorded.end(id)
     session.observe()
-    assert own.due(work.settings) == learning.REST_SECONDS
+    assert own.due(work.settings) == learning_gate.REST_SECONDS
     eight = Settings.read({"Extraction": {"every_turns": 8}})[0]
     assert own.due(eight) == 120.0
     assert "of 8" in own.gate(eight).reason

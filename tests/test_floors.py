@@ -86,6 +86,7 @@ PARTS = {
     "extracting": "session",
     "model_extraction": "session",
     "learning_tools": "learning",
+    "learning_gate": "learning",
     "dreaming": "session",
     "looked_through": "sessions",
     "streamed": "asking",

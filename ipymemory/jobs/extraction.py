@@ -17,7 +17,8 @@ from ipymemory.errors import HistoryError, IpymemoryError, MemoryRefused
 from ipymemory.extractive import cells, passages
 from ipymemory.extractive.remembering import MemoriesMaterial, drafts
 from ipymemory.history import History, Run
-from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, record, turns_of
+from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, record
+from ipymemory.learning_gate import turns_of
 from ipymemory.looked_through import LookedThrough
 from ipymemory.memory_files import PERSONS, Draft
 from ipymemory.memory_files.values import normal, one_line
