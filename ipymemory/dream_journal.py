@@ -94,6 +94,11 @@ def waits(records: Path) -> bool:
     return (records / NAME).exists()
 
 
+def look(records: Path) -> None:
+    """Raise `FormatError` or `PlaceError` for a journal that cannot be read, as `recover` would."""
+    _read(records / NAME)
+
+
 def whose(records: Path) -> str:
     """Return in which project's history the journal that waits goes on; empty for none.
 

@@ -48,7 +48,7 @@ class DreamLock:
     """The lock of the memory folder `memory`; `records` is the folder of its owner's record."""
 
     def __init__(self, memory: Path, records: Path) -> None:
-        self._path = memory / NAME
+        self.path = memory / NAME
         self._record = records / OWNER
         self._system = records / ".lock"
 
@@ -57,8 +57,30 @@ class DreamLock:
 
         One `stat`. While a dream runs it is the beginning of that one.
         """
-        found = _time(self._path)
+        found = _time(self.path)
         return None if found is None else found / 1e9
+
+    def left(self) -> str:
+        """Return what was left by an owner that is gone, as a sentence; empty where all is well.
+
+        It only looks. Raises `PlaceError` for a link in the lock's place.
+        """
+        body = _body(self.path)
+        if not body:
+            return ""
+        try:
+            owner = ProcessIdentity.from_dict((read_json(self._record) or {}).get("owner"))
+        except FormatError:
+            owner = None
+        if owner is not None and body == str(owner.pid):
+            dead = processes.local(owner) and not processes.alive(owner)
+            return f"Process {owner.pid}, which held {self.path}, is gone." if dead else ""
+        if self._is_to_come():
+            return f"{self.path} is held, and its time is one to come."
+        if not self._is_old():
+            return ""
+        held = self._foreign(body)
+        return held or f"{self.path} was left by a process that is gone, or of another machine."
 
     def take(self) -> HeldLock | Busy:
         """Take the lock, or say why not; never waits.
@@ -91,18 +113,18 @@ class DreamLock:
         refusal, died = self._settled()
         if refusal:
             return Busy(refusal)
-        before, started = _time(self._path), time.time_ns()
+        before, started = _time(self.path), time.time_ns()
         me = processes.own()
         write_json(self._record, {"owner": me.as_dict(), "before": before})
-        put(self._path, str(me.pid), started)
-        if _body(self._path) != str(me.pid):  # another program took it in between
+        put(self.path, str(me.pid), started)
+        if _body(self.path) != str(me.pid):  # another program took it in between
             self._record.unlink(missing_ok=True)
-            return Busy(f"Another program took {self._path} at the same moment. {_RETRY}")
-        return HeldLock(self._path, self._record, system, before, started, died)
+            return Busy(f"Another program took {self.path} at the same moment. {_RETRY}")
+        return HeldLock(self.path, self._record, system, before, started, died)
 
     def _settled(self) -> tuple[str, bool]:
         """Put back what a dead owner left; return why the lock is held, and whether one died."""
-        body = _body(self._path)
+        body = _body(self.path)
         try:
             record = read_json(self._record)
         except FormatError:
@@ -123,8 +145,12 @@ class DreamLock:
             return not processes.alive(owner) or owner == processes.own()
         return self._is_old()
 
+    def _is_to_come(self) -> bool:
+        found = _time(self.path)
+        return found is not None and found / 1e9 - time.time() > FOREIGN_SECONDS
+
     def _is_old(self) -> bool:
-        found = _time(self._path)
+        found = _time(self.path)
         return found is None or time.time() - found / 1e9 > FOREIGN_SECONDS
 
     def _foreign(self, body: str) -> str:
@@ -133,12 +159,12 @@ class DreamLock:
         if pid and processes.identity(pid) is not None:
             return (
                 f"Another program (process {pid}) is tidying the memories. If none is, remove "
-                f"{self._path}."
+                f"{self.path}."
             )
         if self._is_old():
             return ""
         return (
-            f"A process of another machine, or one that has just died, holds {self._path}. It is "
+            f"A process of another machine, or one that has just died, holds {self.path}. It is "
             "free an hour after it was taken."
         )
 
@@ -146,9 +172,9 @@ class DreamLock:
         if not body:  # it had not begun, or had ended: the time is right already
             return
         if isinstance(before, int) and not isinstance(before, bool):
-            put(self._path, "", before)
+            put(self.path, "", before)
         else:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
 
 class HeldLock:

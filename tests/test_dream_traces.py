@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 import zipfile
 from pathlib import Path
 
@@ -11,12 +13,15 @@ from test_dream import check, filled, held
 from test_dream_shared import killed_while_placing, place
 
 from ipymemory import dream_journal
-from ipymemory.commands import table
+from ipymemory.commands import dream_diagnosis, table
 from ipymemory.config import Settings
-from ipymemory.dream_lock import NAME
+from ipymemory.dream_lock import NAME, put
 from ipymemory.errors import CommandError
+from ipymemory.events import Bus, Event
 from ipymemory.jobs import dream
 from ipymemory.jobs.dream import Context
+from ipymemory.memory_files.rewriting import rewritten
+from ipymemory.memory_files.values import Source
 from ipymemory.places import Project
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -118,3 +123,113 @@ def test_an_export_leaves_a_dreams_journal_and_copies_out(tmp_path: Path, name: 
     dream.recover(project, Settings())
     assert not dream_journal.waits(project.folder / "dream")
     assert "dream --now" not in call(project, f"export {tmp_path / 'again'}")
+
+
+def doctor(project: Project) -> str:
+    return call(project, "doctor")
+
+
+@pytest.mark.worker
+@pytest.mark.spec("D3")
+def test_the_doctor_tells_of_a_dream_that_was_cut_short(tmp_path: Path) -> None:
+    project, folder = filled(tmp_path)
+    dream.dream(Context(project, Settings()))
+    assert "dream" not in doctor(project).replace("memories, dreams, logs", "")
+    dream_set.fill(folder.folder, project.root, 100)
+    killed_while_placing(project, "own")
+    doctor(project)  # rebuilds the index, which is derived
+    found = doctor(project)
+    assert f"which held {folder.folder / NAME}, is gone." in found
+    assert "some memories are as before it, some as after." in found
+    assert "ipymemory dream --now to have it now" in found
+    left = held(folder.folder)
+    assert doctor(project) == found and held(folder.folder) == left, "it only looks"
+    assert dream.recover(project, Settings())
+    assert "dream --now" not in doctor(project)
+
+
+@pytest.mark.spec("D3")
+def test_the_doctor_tells_of_what_cannot_be_read(tmp_path: Path) -> None:
+    project, folder = filled(tmp_path)
+    place = project.folder / "dream"
+    place.mkdir()
+    (place / "state.json").write_text("{")
+    assert "How the last dream ended is not known." in doctor(project)
+    (place / "state.json").unlink()
+    (place / "journal.json").write_text('{"version": 1, "run": 3, "groups": []}')
+    assert "journal.json is not what was written there." in doctor(project)
+    (place / "journal.json").write_text('{"version": 9}')
+    assert "was written by another version of ipymemory" in doctor(project)
+    (place / "journal.json").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    (folder.folder / NAME).symlink_to(elsewhere)
+    assert f"Remove {folder.folder / NAME} if no dream runs" in doctor(project)
+    assert elsewhere.read_text() == "kept"
+
+
+@pytest.mark.spec("D2")
+@pytest.mark.parametrize(
+    ("body", "age", "said"),
+    [
+        ("", 90_000, ""),
+        ("4194301", 60, ""),
+        ("4194301", 7200, "was left by a process that is gone, or of another machine."),
+        ("4194301", -7200, "and its time is one to come."),
+        ("self", 60, ""),
+        ("self", 7200, "is tidying the memories. If none is, remove"),
+    ],
+)
+def test_the_doctor_tells_of_a_lock_of_another_program(
+    tmp_path: Path, body: str, age: int, said: str
+) -> None:
+    project, folder = filled(tmp_path, 10)
+    body = str(os.getpid()) if body == "self" else body
+    put(folder.folder / NAME, body, time.time_ns() - age * 10**9)
+    found = doctor(project)
+    assert (NAME in found) == bool(said) and said in found
+
+
+@pytest.mark.spec("E12")
+def test_show_names_every_origin_of_what_a_dream_merged(tmp_path: Path) -> None:
+    project, folder = filled(tmp_path)
+    dream.dream(Context(project, Settings()))
+    name = next(e.stem for e in folder.folder.glob("twin-0-*.md"))
+    gone = {"twin-0-first": "twin-0-again", "twin-0-again": "twin-0-first"}[name]
+    page = call(project, f"show {name}")
+    assert f"session session-{name}, " in page
+    merged = "Merged into it, from: asked for by hand, work.ipynb, 1 cell, session session-"
+    assert f"{merged}{gone}" in page
+    assert "Merged into it" not in call(project, "show plain-0")
+    assert "Merged into it" not in call(project, "recall office of town 0")
+
+
+def test_of_many_origins_the_first_are_named_and_the_rest_counted(tmp_path: Path) -> None:
+    project, folder = filled(tmp_path, 10)
+    data = (folder.folder / "plain-0.md").read_bytes()
+    memory = folder.read("plain-0")
+    also = tuple(
+        Source(f"s{n}", "n.ipynb", ("t",), f"Said <img src=x{n}>\nso.", "markdown")
+        for n in range(23)
+    )
+    (folder.folder / "plain-0.md").write_bytes(rewritten(data, memory, body=memory.body, also=also))
+    page = table.call(place(project, Settings()), ["show", "plain-0"])
+    assert page.plain.count("Merged into it") == 20
+    assert "And 3 more origins, which `--json` lists." in page.plain
+    assert "a markdown cell, n.ipynb, 1 cell, session s0: “Said" in page.plain
+    assert "<img" not in page.markdown, "it is made harmless"
+
+
+@pytest.mark.spec("D6")
+def test_of_a_dream_that_runs_the_doctor_has_nothing_to_say(tmp_path: Path) -> None:
+    project, _ = filled(tmp_path, 20)
+    bus, found = Bus(), []
+
+    def look(event: Event) -> None:
+        if event.kind == "dream_file":
+            found.extend(dream_diagnosis.findings(place(project, Settings())))
+            assert dream_journal.waits(project.folder / "dream")
+
+    bus.subscribe(look)
+    assert dream.dream(Context(project, Settings(), bus)).counts["merged"] == 4
+    assert found == []

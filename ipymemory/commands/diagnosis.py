@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from ipymemory import kernel_hook, markdown, prompts, sessions
-from ipymemory.commands import memory_diagnosis
+from ipymemory.commands import dream_diagnosis, memory_diagnosis
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
@@ -52,8 +52,8 @@ class Finding:
 def _doctor(place: Place, arguments: Arguments) -> Page:
     findings = [finding for check in _CHECKS for finding in check(place)]
     looked = (
-        "home, records, permissions, transcripts, notes, memories, logs, leftovers, settings, "
-        "hook, versions"
+        "home, records, permissions, transcripts, notes, memories, dreams, logs, leftovers, "
+        "settings, hook, versions"
     )
     if not findings:
         return Page(f"Nothing is wrong. Looked at: {looked}.", [])
@@ -102,6 +102,13 @@ def _records(place: Place) -> Iterator[Finding]:
 
 def _memories(place: Place) -> Iterator[Finding]:
     return (Finding(*each) for each in memory_diagnosis.findings(place))
+
+
+def _dreams(place: Place) -> Iterator[Finding]:
+    try:
+        yield from (Finding(*each) for each in dream_diagnosis.findings(place))
+    except IpymemoryError as error:
+        yield _finding(str(error))
 
 
 def _permissions(place: Place) -> Iterator[Finding]:
@@ -251,6 +258,7 @@ _CHECKS = (
     _transcripts,
     _notes,
     _memories,
+    _dreams,
     _template,
     _logs,
     _leftovers,

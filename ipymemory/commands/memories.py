@@ -16,11 +16,15 @@ from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError, IpymemoryError, MemoryMissing, WorkerError
 from ipymemory.memory_files import KINDS, Memory, MemoryFolder, opened
+from ipymemory.memory_files.values import Source
 from ipymemory.neutral import neutral, plain
 from ipymemory.recall import Found, Recall
 
 SHOWN = 5
 """Memories that ``recall`` shows unless told otherwise (interface.md)."""
+
+MOST_ORIGINS = 20
+"""Origins of merged memories that ``show`` names one by one."""
 
 RECALL_SECONDS = 5.0
 """What a worker may take that loads a model first. Of ten thousand memories the first vectors may
@@ -62,7 +66,10 @@ def line(memory: Memory, now: datetime) -> str:
 
 def origin(memory: Memory) -> str:
     """Return where a memory came from, as words after a colon."""
-    source = memory.source
+    return _origin(memory.source)
+
+
+def _origin(source: Source) -> str:
     words = {
         "person": "asked for by hand",
         "markdown": "a markdown cell",
@@ -117,10 +124,11 @@ def _show(place: Place, arguments: Arguments) -> Page:
     except MemoryMissing as error:
         return Page(str(error), None, exit=1)
     now = datetime.now(UTC)
+    head = (*_head(memory, now), *_merged(memory))
     return Page(
-        "\n".join((*_head(memory, now), "", neutral(memory.text))),
+        "\n".join((*head, "", neutral(memory.text))),
         {**memory.as_dict(), "age": memory.age(now)},
-        text="\n".join((*_head(memory, now), "", plain(memory.text))).replace("**", ""),
+        text="\n".join((*head, "", plain(memory.text))).replace("**", ""),
     )
 
 
@@ -187,6 +195,19 @@ def _head(memory: Memory, now: datetime) -> Sequence[str]:
     if not memory.current:
         head.append("Another memory took its place; it is not recalled.")
     return head
+
+
+def _merged(memory: Memory) -> Sequence[str]:
+    """Return where else it was said: what a dream merged into it, each with its own words."""
+    also = memory.source.also
+    said = []
+    for each in also[:MOST_ORIGINS]:
+        own = each.quote and each.quote not in (memory.source.quote, *memory.text.splitlines())
+        words = f": “{one(each.quote)}”" if own else ""
+        said.append(f"Merged into it, from: {_origin(each)}{words}")
+    if len(also) > MOST_ORIGINS:
+        said.append(f"And {len(also) - MOST_ORIGINS:,} more origins, which `--json` lists.")
+    return said
 
 
 def _listed(memory: Memory, now: datetime) -> dict[str, object]:
