@@ -145,16 +145,28 @@ def code_cells(content: Mapping[str, Any]) -> list[tuple[int, Cell]]:
     from 1, so that a comment or a cell of prose changes no label.
     """
     found: list[tuple[int, Cell]] = []
+    language = language_of(content)
     for index, cell in enumerate(content["cells"]):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
             continue
         source = source_of(cell)
         if not source.strip() or is_private(source) or is_ours(source):
             continue
-        hash = hash_of(source)
+        hash = hash_of(source, language)
         if hash:
             found.append((index, Cell(_id(cell), hash, f"[code {len(found) + 1}]")))
     return found
+
+
+def language_of(content: Mapping[str, Any]) -> str:
+    """Return the language of a notebook's code, as its kernel calls it; Python where none says."""
+    metadata = content.get("metadata")
+    for where, name in (("language_info", "name"), ("kernelspec", "language")):
+        told = metadata.get(where) if isinstance(metadata, dict) else None
+        value = told.get(name) if isinstance(told, dict) else None
+        if isinstance(value, str) and value:
+            return value[:100]
+    return "python"
 
 
 def source_of(cell: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ipymemory.documents import fingerprint
 from ipymemory.errors import FormatError
+from ipymemory.fingerprints import fingerprint
 from ipymemory.markdown import outside_fences
 from ipymemory.redaction import mask_source
 
@@ -73,13 +73,13 @@ class Record:
         }
 
 
-def hash_of(source: str) -> str:
+def hash_of(source: str, language: str = "python") -> str:
     """Return the hash by which a record knows a cell; nothing for one that does nothing.
 
     Of the source with its secrets masked: so the transcript, which holds no other, gives the same
     hash as the notebook, and a guess at a password cannot be tried against it.
     """
-    return fingerprint(mask_source(source))
+    return fingerprint(mask_source(source), language)
 
 
 def made(updated: str, file: str, cells: Sequence[Cell]) -> Record:

@@ -111,6 +111,15 @@ def test_a_changed_a_removed_a_new_and_a_moved_step_are_stale(folder: Path) -> N
 
 
 @pytest.mark.spec("M9")
+def test_a_notebook_of_another_kernel_is_read_in_its_language(folder: Path) -> None:
+    value = notebook(code=["x <- 1", "y <- x"])
+    value["metadata"] = {"kernelspec": {"name": "ir", "language": "R"}, "language_info": []}
+    path = recorded(written(folder / "a.ipynb", value))
+    assert changed(path, put(1, "x<-1  # one")) == ()
+    assert changed(path, put(1, "x < -1")) == ("[code 1] has changed",)
+
+
+@pytest.mark.spec("M9")
 def test_a_renamed_file_is_stale(folder: Path) -> None:
     path = recorded(written(folder / "a.ipynb", notebook()))
     assert stale(path.rename(folder / "b.ipynb")) == (

@@ -1,4 +1,4 @@
-"""Which text is a living document, and what of a cell counts for its staleness."""
+"""Which text is a living document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ipymemory.documents import find, fingerprint
+from ipymemory.documents import find
 
 
 @pytest.mark.spec("M1")
@@ -54,69 +54,7 @@ def test_a_file_begins_at_level_one() -> None:
     assert find("## MAGIC DOC: a", levels=1) is None
 
 
-BASE = "def f(a, b):\n    if a:\n        return '# x  y'\n    return [a, b]\n%time f(1, 2)\n"
-
-
-@pytest.mark.spec("M9")
-@pytest.mark.parametrize(
-    "source",
-    [
-        BASE.replace("\n", "\r\n"),
-        BASE.replace("    ", "  "),
-        BASE.replace("    ", "\t"),
-        "# why\n\n" + BASE.replace("if a:", "if  a :  # when there is one\n\n"),
-        BASE.replace("[a, b]", "[\n  a,  # first\nb]"),
-        BASE.replace("%time f", "%time   f"),
-    ],
-)
-def test_white_space_and_comments_are_no_staleness(source: str) -> None:
-    assert fingerprint(source) == fingerprint(BASE)
-
-
-@pytest.mark.spec("M9")
-@pytest.mark.parametrize(
-    "source",
-    [
-        BASE.replace("# x  y", "# x y"),
-        BASE.replace("# x", "# z"),
-        BASE.replace("    return [", "        return ["),
-        BASE.replace("f(1, 2)", "f(1, 3)"),
-        BASE.replace("if a:", "if b:"),
-        BASE.replace("%time", "%timeit"),
-    ],
-)
-def test_what_changes_a_step_is_staleness(source: str) -> None:
-    assert fingerprint(source) != fingerprint(BASE)
-
-
-@pytest.mark.spec("M9")
-def test_in_another_language_a_hash_sign_is_no_comment() -> None:
-    assert fingerprint("%%html\n<a href='#x'>") != fingerprint("%%html\n<a href='#y'>")
-    assert fingerprint("!curl host/#x") != fingerprint("!curl host/#y")
-
-
-@pytest.mark.spec("M9")
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ('print(f"{a["#x"]} y")', 'print(f"{a["#z"]} y")'),
-        ('print(f"{a["x y"]}")', 'print(f"{a["x  y"]}")'),
-        ("names = !ls  *.csv # a", "names = !ls  *.csv # b"),
-        ("a, b = %sql select '#1'", "a, b = %sql select '#2'"),
-    ],
-)
-def test_strings_within_strings_and_kept_commands_count(one: str, other: str) -> None:
-    assert fingerprint(one) != fingerprint(other)
-
-
-@pytest.mark.spec("M9")
-def test_a_cell_that_does_nothing_has_no_hash() -> None:
-    assert fingerprint("# only a comment\n\n") == "" == fingerprint("")
-    assert fingerprint('f"{a}"  # x') == fingerprint('f"{a}"') != ""
-    assert fingerprint("a != b  # x") == fingerprint("a != b")
-
-
-@pytest.mark.spec("M1", "M9")
+@pytest.mark.spec("M1")
 def test_hostile_text_takes_no_time() -> None:
     begin = time.perf_counter()
     for text in (
@@ -126,7 +64,4 @@ def test_hostile_text_takes_no_time() -> None:
         " " * 1_000_000,
     ):
         find(text)
-    for text in ('f"{' * 60_000, "f'''{" * 40_000, "((" * 100_000, "a = " * 50_000, "'" * 199_999):
-        fingerprint(text)
-    fingerprint("x + 1\n" * 1_000_000)
     assert time.perf_counter() - begin < 5

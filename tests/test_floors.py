@@ -122,6 +122,8 @@ PARTS = {
     "document_proposals": "documents",
     "document_acceptance": "documents",
     "document_keeping": "document_updates",
+    "fingerprints": "documents",
+    "cell_languages": "documents",
     "documenting": "session",
     "document_look": "document_updates",
     "dream_journal": "dream_lock",
