@@ -22,6 +22,8 @@ from ipymemory.private import is_ours, is_private
 
 MOST_TEXT = 500_000
 """Characters of one living document: hundreds of pages."""
+MOST_WRITTEN = 100 * 1024
+"""Bytes that a model may make of a document: some fifty pages."""
 MOST_TITLE = 200
 """Characters of a title."""
 MOST_BYTES = 200 * 1024 * 1024

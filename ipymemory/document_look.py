@@ -19,6 +19,7 @@ from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
 from ipymemory.document_updates import JOB, source
+from ipymemory.document_writers import Asked
 from ipymemory.documents import Document, find, fingerprint
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
@@ -96,7 +97,24 @@ class Look:
         turns, cells = _turns(context.notebook, data, entries) if self.documents else ((), ())
         name = context.notebook.name if context.notebook is not None else "this session"
         self.chapters = [Chapter(name, turns)]
-        self.record = document_records.made(utc_now(), name, cells[:MOST_CELLS])
+        self.cells = cells[:MOST_CELLS]
+        self.record = document_records.made(utc_now(), name, self.cells)
+        self._left: set[str] = set()
+
+    def asked(self, document: Open) -> Asked:
+        """Return what `document` is to be written from."""
+        context, saved = self.context, self.saved.get(document.cell)
+        notebook = context.notebook
+        return Asked(
+            document.head,
+            document.text,
+            self.record.file,
+            tuple(self.chapters),
+            self.cells,
+            saved.record if saved is not None else None,
+            notebook.parent if notebook is not None else context.folder.path,
+            int(context.settings.capture.source_bytes) - _ROOM,
+        )
 
     def propose(self, document: Open, text: str) -> None:
         """Take up the new `text` of a document; the same as it has is none."""
@@ -109,6 +127,14 @@ class Look:
         title = document.head.title
         self.found.append(Proposal(document.cell, title, document.text, text, utc_now()))
 
+    def leave(self, document: Open, text: str) -> None:
+        """Keep `text`, what was proposed before if anything: nobody wrote it anew.
+
+        So what the document rests on is no news either.
+        """
+        self._left.add(document.cell)
+        self.propose(document, text)
+
     def keep(self) -> Looked:
         """Put on disk what waits, and tell the page what is new; raises `PlaceError`."""
         document_proposals.write(self.context.folder, self.found)
@@ -118,7 +144,7 @@ class Look:
 
     def _tell_records(self) -> None:
         """Let documents whose text is true still name the cells that it rests on now (M9)."""
-        waiting = {each.cell for each in self.found}
+        waiting = {each.cell for each in self.found} | self._left
         still = [
             Proposal(each.cell, each.head.title, each.text, each.text, "")
             for each in self.documents
@@ -221,7 +247,10 @@ def _turns(
     # Cells that the file does not have: new ones, unless it was saved after they ran.
     since = _modified(notebook) if saved else None
     order += [(each, "") for each in ran.values() if since is None or _time(each) >= since]
-    cells = tuple(Cell(each.cell_id or "", hash or hash_of(each.source)) for each, hash in order)
+    cells = tuple(
+        Cell(each.cell_id or "", hash or hash_of(each.source), f"[code {at}]")
+        for at, (each, hash) in enumerate(order, 1)
+    )
     turns = (replace(each, id=f"code {at}") for at, (each, _) in enumerate(order, 1))
     return tuple(turns), cells
 

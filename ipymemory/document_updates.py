@@ -7,7 +7,7 @@ changes. History first, then the file, and only if it still is what was read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 from ipymemory import document_files, document_records, notebooks, places, sessions
 from ipymemory.document_files import Living
-from ipymemory.document_records import Cell
+from ipymemory.document_records import BEGIN, Cell
+from ipymemory.document_writers import Asked, Write
 from ipymemory.documents import Document, find
 from ipymemory.errors import FormatError, IpymemoryError, NotebookError, PlaceError
 from ipymemory.extractive import Chapter, write_document
@@ -26,13 +27,15 @@ from ipymemory.turns import Turn, utc_now
 
 JOB = "magic_docs"
 ENGINE = "extractive"
+MODEL = "anthropic"
 
 
 @dataclass(frozen=True, slots=True)
 class Updated:
     """A document with the text it had and the one it gets; `run` is its write in the history.
 
-    `fresh` tells that there was nothing to do.
+    `fresh` tells that there was nothing to do, `by_model` who wrote, and `notes` what a model was
+    refused or failed in.
     """
 
     path: Path
@@ -41,6 +44,8 @@ class Updated:
     after: str
     fresh: bool
     run: str = ""
+    by_model: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +104,13 @@ def update_file(
     title: str = "",
     session: str = "",
     turns: Sequence[str] = (),
+    write: Write | None = None,
 ) -> list[Updated]:
     """Bring the documents in the file `path` up to date; return each, in order.
 
-    With `dry` nothing is written; `title` picks those that begin with it. Raises
-    `IpymemoryError`, and nothing of the file is written then.
+    With `dry` nothing is written; `title` picks those that begin with it. `write` is asked for
+    each that is stale, or stands there without its text; where it has none, and without it, the
+    built-in engine writes. Raises `IpymemoryError`, and nothing of the file is written then.
     """
     data = document_files.bytes_of(path)
     documents = document_files.of_file(path, data)
@@ -113,7 +120,7 @@ def update_file(
     new, found = data, []
     for each in documents:
         try:
-            new, one = _with(each, new)
+            new, one = _with(each, new, write)
         except FormatError as error:
             if isinstance(error, NotebookError):
                 raise
@@ -122,7 +129,8 @@ def update_file(
     if dry or new == data:
         return found
     titles = ", ".join(each.title for each in found if not each.fresh)
-    run = history.begin(JOB, ENGINE, f"docs update of {path.name}: {titles[:200]}", turns, session)
+    engine = MODEL if any(each.by_model for each in found) else ENGINE
+    run = history.begin(JOB, engine, f"docs update of {path.name}: {titles[:200]}", turns, session)
     try:
         run.write(path, new, seen=data)
     finally:
@@ -130,10 +138,10 @@ def update_file(
     return [replace(each, run=run.id) if not each.fresh else each for each in found]
 
 
-def _with(document: Living, data: bytes) -> tuple[bytes, Updated]:
+def _with(document: Living, data: bytes, write: Write | None) -> tuple[bytes, Updated]:
     """Return the file's `data` with `document` up to date in it, and what came of it."""
-    path = document.path
-    if document.index < 0:
+    path, prose = document.path, document.index < 0
+    if prose:
         sources = [source(each, document_files.bytes_of(each)) for each in document.around]
         cells = [
             cell
@@ -148,17 +156,45 @@ def _with(document: Living, data: bytes) -> tuple[bytes, Updated]:
     chapters = [
         Chapter(each.path.relative_to(path.parent).as_posix(), each.turns) for each in sources
     ]
-    after = text_of(document.head, document.text, chapters)
     stale = document_records.reasons(document.record, path.name, cells)
+    after, by_model = document.text, False
+    notes: tuple[str, ...] = ()
+    if write is not None and (stale or BEGIN in document.text):
+        answer = write(
+            Asked(
+                document.head,
+                _without_record(document.text) if prose else document.text,
+                path.name,
+                tuple(chapters),
+                tuple(cells),
+                document.record,
+                path.parent,
+                document_files.MOST_WRITTEN,
+                prose,
+            )
+        )
+        notes, by_model = answer.notes, answer.text is not None
+        after = document.text if answer.text is None else answer.text
+    if not by_model and (write is None or stale):
+        after = text_of(document.head, document.text, chapters)
     if after == document.text and not stale:
-        return data, Updated(path, document.title, after, after, True)
+        return data, Updated(path, document.title, after, after, True, "", False, notes)
     record = document_records.made(utc_now(), path.name, cells)
-    if document.index < 0:
+    if prose:
         after = document_records.put_in_text(after, record)
         new = after.encode("utf-8")
     else:
         new = with_cell(path, data, document.index, after, "doc", record.as_dict())
-    return new, Updated(path, document.title, document.text, after, False)
+    updated = Updated(path, document.title, document.text, after, False, "", by_model, notes)
+    return new, updated
+
+
+def _without_record(text: str) -> str:
+    """Return the text of a file without its record, which is ours and no text."""
+    _, bare = document_records.in_text(text)
+    if bare == text:
+        return text
+    return bare.rstrip("\r\n") + ("\r\n" if "\r\n" in bare else "\n")
 
 
 class Holders:
@@ -194,11 +230,17 @@ def _held(project: Project) -> list[Path]:
 
 
 def update(
-    names: Sequence[Path], holders: Holders, keep: int, *, dry: bool = False
+    names: Sequence[Path],
+    holders: Holders,
+    keep: int,
+    *,
+    dry: bool = False,
+    writer: Callable[[Project], Write | None] = lambda project: None,
 ) -> tuple[list[Updated], list[tuple[Path, str]]]:
     """Bring all documents in files and below folders up to date.
 
-    Returns them, and a sentence for each file that could not be.
+    `writer` says who writes in a project, None for the built-in engine; it may raise
+    `IpymemoryError`. Returns the documents, and a sentence for each file that could not be done.
     """
     looked = document_files.look(names)
     done: list[Updated] = []
@@ -208,7 +250,8 @@ def update(
             project = holders.project(path)
             if not dry:
                 holders.check(path, project)
-            done += update_file(path, History(project.history, keep), dry=dry)
+            history = History(project.history, keep)
+            done += update_file(path, history, dry=dry, write=writer(project))
         except IpymemoryError as error:
             problems.append((path, str(error)))
     return done, problems

@@ -19,7 +19,7 @@ from ipymemory.gates import Gate
 from ipymemory.history import History
 from ipymemory.jobs import documents_by_model, magic_docs
 from ipymemory.jobs.documents_by_model import Writer
-from ipymemory.places import Project, SessionFolder, config_folder
+from ipymemory.places import Project, SessionFolder
 from ipymemory.ran import Ran
 from ipymemory.session_model import SessionModel
 from ipymemory.transcript import Transcript
@@ -141,7 +141,7 @@ class Documenting:
                     self._folder, settings, self._bus, self._notebook(), mode == "auto"
                 )
                 entries = tuple(self._transcript.entries)
-                found = await self._write(context, settings, entries, bool(worked) or force)
+                found = await self._write(context, settings, entries, bool(worked), by_hand=force)
                 if mode == "auto" and (worked or force):
                     found = await self._with_files(found, settings, worked, force)
             except BaseException as error:
@@ -157,19 +157,34 @@ class Documenting:
             return found
 
     async def _write(
-        self, context: Context, settings: Settings, entries: tuple[Entry, ...], ask: bool
+        self,
+        context: Context,
+        settings: Settings,
+        entries: tuple[Entry, ...],
+        worked: bool,
+        *,
+        by_hand: bool,
     ) -> Looked:
         if self._model.chosen(settings).name != "anthropic":
             return await asyncio.to_thread(magic_docs.update, context, entries)
+        # A budget stops what runs by itself, never a person (behaviour L9).
+        ask = by_hand or (worked and self._model.ledger.gate(settings).open)
+        return await documents_by_model.update_by_model(
+            context, self._writer(settings), entries, prune=not ask, by_hand=by_hand
+        )
+
+    def _writer(self, settings: Settings) -> Writer:
         conversation = self._model.followed(self._transcript, settings)
-        writer = Writer(
+        return Writer(
             self._model.model(JOB, conversation, settings),
+            self._project,
+            settings,
+            self._bus,
+            self._folder.document,
             self._drafts,
-            config_folder(self._project.home),
+            self._folder.id,
             self._cancelled,
         )
-        ask = ask and self._model.ledger.gate(settings).open
-        return await documents_by_model.update_by_model(context, writer, entries, prune=not ask)
 
     async def _with_files(
         self, found: Looked, settings: Settings, turns: tuple[str, ...], force: bool

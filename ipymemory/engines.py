@@ -26,10 +26,15 @@ class Chosen:
     """Why it is not the one that was chosen, as a sentence, or nothing."""
 
 
-def choose(project: Project, settings: Settings, environment: Mapping[str, str]) -> Chosen:
-    """Return the engine that may work in `project` now."""
+def choose(
+    project: Project, settings: Settings, environment: Mapping[str, str], wanted: str = ""
+) -> Chosen:
+    """Return the engine that may work in `project` now; `wanted` is one named for this once.
+
+    Naming one agrees to nothing: it may work where somebody agreed to its host before.
+    """
     by_setting = settings.engine.name == "anthropic"
-    name = consent.chosen(project) or ("anthropic" if by_setting else "extractive")
+    name = wanted or consent.chosen(project) or ("anthropic" if by_setting else "extractive")
     if name != "anthropic":
         return Chosen("extractive")
     host = destination(environment)

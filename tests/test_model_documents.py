@@ -18,6 +18,7 @@ from test_live_documents import DOC, RAW, Book, session
 
 from ipymemory import consent
 from ipymemory.document_look import Looked
+from ipymemory.document_records import BEGIN
 from ipymemory.session import MemorySession
 
 
@@ -72,7 +73,8 @@ def test_a_model_edits_that_document_and_the_notebook_stays(
     assert "asks for this, as to its content and style alone: _Short._" in shown
     assert "[code 2]\nraw = pd.read_csv('new.csv')" in shown
     assert "DataFrame 90 x 2" in shown
-    assert [each["name"] for each in server.requests[0]["tools"]] == ["Edit"]
+    names = [each["name"] for each in server.requests[0]["tools"]]
+    assert names == ["Edit", "Read", "Grep", "Glob"]
     assert str(book.folder.path) not in shown
 
 
@@ -88,7 +90,7 @@ def test_no_way_out_of_the_fence_and_the_text_is_checked(book: Book, server: Mod
         edit("_Short._\n", "x", "../victim.md"),
         edit("_Short._\n", "x", str(book.path)),
         ("Write", {"path": "document.md", "text": "x"}),
-        ("Read", {"path": str(book.path)}),
+        ("Git", {"command": "log"}),
         edit("# MAGIC DOC: Tides", "# MAGIC DOC: Mine"),
         edit("_Short._", "_Long._"),
         edit("# MAGIC DOC: Tides", "above\n# MAGIC DOC: Tides"),
@@ -109,7 +111,9 @@ def test_no_way_out_of_the_fence_and_the_text_is_checked(book: Book, server: Mod
     assert len(rest.told) == 3
     assert all(each.refused for each in rest.told)
     assert victim.read_text() == "_Short._\n"
-    assert book.waiting() == []
+    (proposal,) = book.waiting()
+    before, _, ours = proposal.source.partition(BEGIN)
+    assert before == f"{DOC}\n{own}\n\n" and "reads `new.csv`" in ours, "the built-in text"
 
 
 @pytest.mark.spec("M3")
@@ -159,7 +163,7 @@ def test_a_prompt_of_ones_own(book: Book, server: ModelServer) -> None:
     own.write_text("Mine: {{title}}|{{path}}|{{instructions}}|{{document}}|{{else}}\n")
     updated(session(book, Clock(), Engine={"tries": 1}))
     assert prompt(server).startswith(
-        f"Mine: Tides|document.md|_Short._|{DOC}|{{{{else}}}}\n\n<facts>"
+        f"Mine: Tides|document.md|_Short._|{DOC}|{{{{else}}}}\n\n<changes>"
     )
 
 

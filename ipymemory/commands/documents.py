@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ipymemory import document_files
 from ipymemory.commands import live_documents
@@ -13,7 +15,13 @@ from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError
 from ipymemory.history import SHORT
 
+if TYPE_CHECKING:
+    from ipymemory.cost import Spent
+    from ipymemory.document_model import ClosedDocuments
+    from ipymemory.document_updates import Updated
+
 FORMATS = ("text", "json", "github")
+ENGINES = ("extractive", "anthropic")
 ACTIONS = ("list", "check", "update", "accept", "add", "diff", "apply")
 IN_NOTEBOOKS = ("diff", "apply")
 """What only a running notebook has: its updates wait until somebody takes them."""
@@ -66,11 +74,11 @@ def _accept(place: Place, arguments: Arguments) -> Page:
 def _update(place: Place, arguments: Arguments) -> Page:
     """Write closed files anew; of a running notebook nothing (M8)."""
     from ipymemory import document_updates
+    from ipymemory.document_model import ClosedDocuments
 
-    if arguments["engine"] not in (None, "extractive"):
-        raise CommandError(
-            "Documents are written by the built-in engine; --engine extractive names it."
-        )
+    wanted = arguments["engine"] or ""
+    if wanted not in ("", *ENGINES):
+        raise CommandError(f"--engine takes {' or '.join(ENGINES)}, not {wanted!r}.")
     if place.mode in ("read", "off"):
         raise CommandError(
             f"No document is written in mode {place.mode}. {place.prefix}mode auto allows it."
@@ -79,7 +87,24 @@ def _update(place: Place, arguments: Arguments) -> Page:
     memory = place.settings.memory
     holders = document_updates.Holders(place.home, share_worktrees=memory.share_worktrees)
     names = [Path(each) for each in arguments["words"]] or [Path()]
-    done, problems = document_updates.update(names, holders, memory.history_keep, dry=dry)
+    by_model = ClosedDocuments(place.settings, wanted, prefix=place.prefix)
+    try:
+        done, problems = document_updates.update(
+            names, holders, memory.history_keep, dry=dry, writer=by_model.writer
+        )
+    finally:
+        by_model.close()
+    return _updated(place, done, problems, by_model, dry=dry)
+
+
+def _updated(
+    place: Place,
+    done: Sequence[Updated],
+    problems: Sequence[tuple[Path, str]],
+    by_model: ClosedDocuments,
+    *,
+    dry: bool,
+) -> Page:
     changed = [each for each in done if not each.fresh]
     data = {
         "documents": [
@@ -87,6 +112,8 @@ def _update(place: Place, arguments: Arguments) -> Page:
                 "path": name_of(each.path),
                 "title": each.title,
                 "changed": not each.fresh,
+                "engine": "anthropic" if each.by_model else "extractive",
+                "notes": list(each.notes),
                 "run": each.run,
                 "diff": difference(each.before, each.after, name_of(each.path)),
             }
@@ -94,22 +121,37 @@ def _update(place: Place, arguments: Arguments) -> Page:
         ],
         "problems": [{"path": name_of(path), "error": text} for path, text in problems],
         "dry_run": dry,
+        "calls": by_model.spent.calls,
+        "usd": by_model.spent.money,
     }
     lines: list[str] = []
-    for each in changed:
-        if dry:
+    for each in done:
+        if not each.fresh and dry:
             lines.append(difference(each.before, each.after, name_of(each.path)))
-        else:
+        elif not each.fresh:
             undo = f"{place.prefix}undo {each.run[:SHORT]}"
             title = plain(each.title)
             lines.append(f'- {name_of(each.path)}: "{title}" is up to date; `{undo}` takes it back')
-    lines += [f"- {plain(text)}" for _, text in problems]
+        instead = "" if each.by_model or each.fresh else " The built-in engine wrote instead."
+        lines += [
+            f'- {name_of(each.path)}: "{plain(each.title)}": {plain(note).rstrip(".")}.{instead}'
+            for note in each.notes
+        ]
+    lines += [f"- {plain(text)}" for text in (*(text for _, text in problems), *by_model.said)]
+    if by_model.spent.calls:
+        lines.append(f"- {_cost(by_model.spent)}")
     what = "would be written anew" if dry else "written anew"
     same = len(done) - len(changed)
     count = counted(len(changed), "living document")
     said = f"{count} {what}, {same} up to date already."
     lines += [*([""] if lines else []), said[0].upper() + said[1:]]
     return Page("", data, 2 if problems else 0, text="\n".join(lines))
+
+
+def _cost(spent: Spent) -> str:
+    money = f", {spent.money:.4f} USD" if not spent.unpriced else ""
+    tokens = spent.usage.prompt + spent.usage.output
+    return f"The model took {counted(spent.calls, 'call')}, {tokens:,} tokens{money}."
 
 
 DOCS = Command(
@@ -125,16 +167,17 @@ DOCS = Command(
         ),
         Argument("--format", "text, json or github (annotations)", "FORMAT"),
         Argument("--dry-run", "with update: show what would be written"),
-        Argument("--engine", "with update: who writes (extractive)", "NAME"),
+        Argument("--engine", "with update: who writes, extractive or anthropic", "NAME"),
         JSON,
     ),
     details=(
         "A markdown cell or a .md file that begins with a heading '# MAGIC DOC: title' is one. "
         "check needs no model and no home folder; it ends with 0 when all are up to date, 1 when "
         "one is stale, 2 when a file cannot be read. update writes closed files, only between its "
-        "own two comment lines, with the way back in the history. In a running notebook an update "
-        "waits: diff shows it, apply puts it into a new cell below. A .md file of the project that "
-        "was found is left as it is until accept lets it be kept up to date; add PATH names one."
+        "own two comment lines, with the way back in the history; a model, where one was agreed to "
+        "(engine), edits the document itself. In a running notebook an update waits: diff shows "
+        "it, apply puts it into a new cell below. A .md file of the project that was found is left "
+        "as it is until accept lets it be kept up to date; add PATH names one."
     ),
     anywhere=_without_place,
 )

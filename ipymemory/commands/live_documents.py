@@ -37,8 +37,8 @@ OUTCOMES = {
 UNACCEPTED = "found here and left as it is; `{}` lets it be kept up to date"
 """What is said of a document that nobody accepted yet (M2)."""
 
-ASK_SECONDS = 60.0
-"""Longest wait for an update; it takes milliseconds, after what is in flight."""
+ASK_SECONDS = 1860.0
+"""Longest wait for an update: milliseconds, or with a model up to three minutes a document."""
 
 
 def run(place: Place, arguments: Arguments) -> Page | None:

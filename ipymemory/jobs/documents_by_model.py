@@ -1,78 +1,106 @@
 """Living documents by a model: each in a run of its own, over a copy of that one document.
 
-The model may Edit the copy and nothing else, and what comes of it is a proposal like any other.
-It is shown of outputs what may be sent; what a text may not become is held by its guard (M5).
+The model may look around in the project and Edit the copy, nothing else (`document_reading`). It
+is told what changed since the document was last written, and shown of outputs what may be sent.
+What a text may not become is held by code, at each edit and once more at the end (M5). Where
+nothing usable comes of it, whoever asked is told so and takes the built-in engine's text.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ipymemory import prompts
+from ipymemory import document_checks, document_prompt, document_reading
 from ipymemory.agent import Outcome, run_agent
 from ipymemory.config import Settings
+from ipymemory.document_changes import changes
 from ipymemory.document_files import bytes_of
 from ipymemory.document_look import Context, Look, Looked, Open
-from ipymemory.document_updates import JOB
-from ipymemory.documents import Document, find
-from ipymemory.events import Event
+from ipymemory.document_records import BEGIN
+from ipymemory.document_updates import JOB, text_of
+from ipymemory.document_writers import Answer, Asked
+from ipymemory.dream_reading import level_of
+from ipymemory.errors import FormatError, IpymemoryError
+from ipymemory.events import Bus, Event
 from ipymemory.extractive import Chapter, write_document
+from ipymemory.extractive.sources import facts_of
 from ipymemory.files import write_atomic
 from ipymemory.held import resolved
 from ipymemory.history import History
+from ipymemory.memory_place import memory_place
 from ipymemory.models import Model, Request
-from ipymemory.permissions import OnlyFile
+from ipymemory.places import Project, config_folder
 from ipymemory.redaction import mask
-from ipymemory.tools import EditTool, Guard
-from ipymemory.turns import CellError, Entry, Message, Turn, tokens
+from ipymemory.turns import CellError, Entry, Message, Turn
 
 ROUNDS = 10
 MINUTES = 3.0
 """Bounds of one document's run (behaviour L11)."""
-_SMALL = 200
-"""Tokens that a document may lose without a question."""
+
+_WHY = {
+    "out_of_time": "it took longer than 3 minutes",
+    "out_of_rounds": "it came to no end in 10 rounds",
+    "cancelled": "the run was ended",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What a run of a model needs beside its `Context`."""
+    """What a run of a model needs, whatever document it is for."""
 
     model: Model
+    project: Project
+    settings: Settings
+    bus: Bus
+    draft: Path
+    """Where the copy of the document lies while it works."""
     history: History
-    config_folder: Path
+    """Of the drafts: nothing to undo, since what comes of them is proposed or written by others."""
+    session: str = ""
     cancelled: Callable[[], bool] = lambda: False
 
 
 async def update_by_model(
-    context: Context, writer: Writer, entries: Sequence[Entry], *, prune: bool = False
+    context: Context,
+    writer: Writer,
+    entries: Sequence[Entry],
+    *,
+    prune: bool = False,
+    by_hand: bool = False,
 ) -> Looked:
     """Have a model bring each document up to date, one after another, each in a run of its own.
 
-    It may Edit a copy of that one document in the session's folder and nothing else; what comes of
-    it is a proposal. With `prune` nobody is asked, and only what was taken meanwhile is dropped.
-    Raises `IpymemoryError` when nothing can be kept.
+    What comes of it is a proposal. Where the model fails, one that it made of the same text before
+    stays; else the built-in engine writes, but for a text that was written without its two lines:
+    that waits for the next try, unless a person asked (`by_hand`). With `prune` nobody is asked,
+    and only what was taken meanwhile is dropped. Raises `IpymemoryError` when nothing can be kept.
     """
     looked = await asyncio.to_thread(Look, context, entries)
     for each in looked.documents:
         old = looked.before.get(each.cell)
+        if old is not None and old.base != each.text:
+            old = None
         if prune:
-            looked.propose(each, old.source if old and old.base == each.text else each.text)
+            looked.leave(each, old.source if old is not None else each.text)
             continue
         _tell_of(context, each.cell)
         try:
-            outcome, text = await _written(context, writer, each, looked.chapters)
+            answer = await written(writer, looked.asked(each))
         finally:
             _tell_of(context, "")
-        if outcome.status == "done":
-            looked.propose(each, text)
-            continue
-        why = outcome.error or outcome.status
-        looked.refused.append(f'"{each.head.title}": {why}')
-        if old is not None and old.base == each.text:
-            looked.propose(each, old.source)
+        looked.refused += [f'"{each.head.title}": {note}' for note in answer.notes]
+        if answer.text is not None:
+            looked.propose(each, answer.text)
+        elif old is not None:
+            looked.leave(each, old.source)
+        elif by_hand or BEGIN in each.text or looked.asked(each).record is None:
+            _without(looked, each)
+        else:
+            looked.leave(each, each.text)
     return looked.keep()
 
 
@@ -80,40 +108,113 @@ def _tell_of(context: Context, cell: str) -> None:
     context.bus.emit(Event("document_now", JOB, details={"cell_id": cell}))
 
 
-async def _written(
-    context: Context, writer: Writer, document: Open, chapters: Sequence[Chapter]
-) -> tuple[Outcome, str]:
-    """Return how a model's run on one document ended, and the text that it left."""
-    path = resolved(context.folder.document)
-    write_atomic(path, document.text.encode("utf-8", "replace"))
-    shown = [Chapter(each.file, sendable(each.turns, context.settings)) for each in chapters]
-    prompt = prompts.document_prompt(
-        writer.config_folder,
-        document=document.text,
-        path=path.name,
-        title=document.head.title,
-        instructions=document.head.instruction.strip(),
-        facts=write_document(shown),
-        cells="\n\n".join(f"[{turn.id}]\n{turn.source}" for e in shown for turn in e.turns),
-        warn=lambda text: context.bus.emit(Event("warning", JOB, details={"text": text})),
-    )
-    edit = EditTool(document_guard(document.head))
-    request = Request(prompts.DOCUMENT_SYSTEM, (Message("user", prompt),), (edit.spec,))
-    reason = f'update of "{document.head.title[:80]}"'
-    run = writer.history.begin(JOB, writer.model.name, reason, (), context.folder.id)
+def _without(looked: Look, document: Open) -> None:
+    """Have the built-in engine write it."""
+    try:
+        looked.propose(document, text_of(document.head, document.text, looked.chapters))
+    except FormatError as error:
+        looked.refused.append(f'"{document.head.title}": {error}')
+        looked.leave(document, document.text)
+
+
+async def written(writer: Writer, asked: Asked) -> Answer:
+    """Return what a model made of one document, and a sentence on what it was refused or failed in.
+
+    Never raises but for cancellation: where there is no text, a note says why.
+    """
+    if len(asked.text) > document_prompt.MOST_DOCUMENT:
+        most = document_prompt.MOST_DOCUMENT
+        return _none(f"it is longer than the {most:,} characters that a model is given")
+    if asked.text.encode("utf-8", "replace").decode() != asked.text:
+        return _none("it holds characters that are no text")
+    if mask(asked.text) != asked.text:
+        return _none("it holds what looks like a password, key or token, so no model is shown it")
+    try:
+        return await _run(writer, asked)
+    except IpymemoryError as error:
+        return _none(str(error))
+    finally:
+        with suppress(OSError):
+            writer.draft.unlink()
+
+
+async def _run(writer: Writer, asked: Asked) -> Answer:
+    path = resolved(writer.draft)
+    write_atomic(path, asked.text.encode("utf-8"))
+    settings, privacy = writer.settings, writer.settings.privacy
+    shown = [Chapter(each.file, sendable(each.turns, settings)) for each in asked.chapters]
+    prompt = await asyncio.to_thread(_prompt, writer, asked, shown)
+    memories = memory_place(writer.project, settings.memory.folder).folder
+    around = document_reading.fence(writer.project, asked.root, path, privacy.files, memories)
+    guard = document_checks.document_guard(asked.head, _material(shown), asked.most)
+    level = level_of(str(privacy.sent_outputs), str(privacy.outputs))
+    tools = document_reading.tools(around, guard, level, writer.cancelled)
+    specs = tuple(each.spec for each in tools.values())
+    request = Request(document_prompt.SYSTEM, (Message("user", prompt),), specs, job=JOB)
+    reason = f'update of "{asked.head.title[:80]}"'
     outcome = await run_agent(
         writer.model,
         request,
-        {edit.spec.name: edit},
-        OnlyFile(path),
-        run,
-        context.bus,
+        tools,
+        document_reading.DocumentFence(path, around),
+        writer.history.begin(JOB, writer.model.name, reason, (), writer.session),
+        writer.bus,
         rounds=ROUNDS,
         seconds=MINUTES * 60,
         one_answer=True,
         cancelled=writer.cancelled,
     )
-    return outcome, bytes_of(path).decode("utf-8", "replace")
+    after = bytes_of(path).decode("utf-8", "replace")
+    return _answer(asked, outcome, after, document_checks.fault(guard, asked.text, after))
+
+
+def _answer(asked: Asked, outcome: Outcome, after: str, fault: str) -> Answer:
+    """Return what is taken of a run: a whole text that code finds nothing wrong with, or none."""
+    if outcome.status != "done":
+        return _none(outcome.error or _WHY.get(outcome.status, outcome.status))
+    same = after == asked.text
+    if not same and fault:
+        return _none(fault)
+    reasons = " ".join(outcome.refusals[:1])
+    if same and outcome.refused:
+        return _none(f"each of its edits was refused: {reasons}")
+    body = document_checks.without_ours(asked.text)[asked.head.end :]
+    if same and (asked.record is None or not body.strip()):
+        return _none("it wrote nothing")
+    if outcome.refused:
+        return Answer(after, (f"of the model's calls {outcome.refused} were refused: {reasons}",))
+    return Answer(after)
+
+
+def _none(why: str) -> Answer:
+    return Answer(None, (f"the model did not write it: {why}",))
+
+
+def _prompt(writer: Writer, asked: Asked, shown: Sequence[Chapter]) -> str:
+    cells = [
+        (asked.label(chapter, turn), turn.source) for chapter in shown for turn in chapter.turns
+    ]
+    names = {
+        asked.label(chapter, turn): sorted(facts_of(turn.source).binds)
+        for chapter in shown
+        for turn in chapter.turns
+    }
+    found = changes(asked.record, asked.file, asked.cells, names)
+    return document_prompt.prompt(
+        config_folder(writer.project.home),
+        document=asked.text,
+        path=writer.draft.name,
+        title=asked.head.title,
+        instructions=asked.head.instruction.strip(),
+        changes=found.lines,
+        facts=write_document(shown),
+        cells=document_prompt.shown(cells, found.labels),
+        warn=lambda text: writer.bus.emit(Event("warning", JOB, details={"text": text})),
+    )
+
+
+def _material(shown: Sequence[Chapter]) -> str:
+    return "\n".join(turn.source for chapter in shown for turn in chapter.turns)
 
 
 def sendable(turns: Sequence[Turn], settings: Settings) -> tuple[Turn, ...]:
@@ -130,26 +231,3 @@ def sendable(turns: Sequence[Turn], settings: Settings) -> tuple[Turn, ...]:
         )
         for each in turns
     )
-
-
-def document_guard(head: Document) -> Guard:
-    """Return the guard of a document that a model writes (behaviour M5)."""
-
-    def check(before: str, after: str) -> str:
-        again = find(after)
-        kept = after[: head.end].rstrip("\n") == before[: head.end].rstrip("\n")
-        if again is None or not kept:
-            return "The heading and the instruction line below it stay exactly as they are."
-        if again.instruction != head.instruction:
-            # It would be read as the person's own words from the next update on.
-            return "The first line below the heading is no italic one: that is the person's to set."
-        was, now = (tokens(each[head.end :].strip()) for each in (before, after))
-        if not now:
-            return "The edit leaves the document empty."
-        if was > _SMALL and now < was // 2:
-            return f"The edit drops most of the document: {was:,} tokens would become {now:,}."
-        if mask(after) != mask(before) and mask(after) != after:
-            return "An edit holds what looks like a password, key or token. Leave it out."
-        return ""
-
-    return check
