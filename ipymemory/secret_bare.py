@@ -22,6 +22,8 @@ _CODE = re.compile(
 )
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _CAMEL = re.compile(r"_*[A-Z][a-z]+[A-Z]")
+_SET = re.compile(r"[ \t]--set(?:-string|-literal)?[ =][\"']?[^\s\"']{0,200}$")
+"""What helm is told to set, from which a value's comma parts the next."""
 _COMMENT = re.compile(r"[ \t](?:#|//).*")
 
 
@@ -53,10 +55,12 @@ def bare(place: Place, name: Name, at: int) -> Iterator[Span]:
     while value and (value[-1] in ":." or (value[-1] in ")]}" and not _balanced(value))):
         value = value[:-1]
     variable = value.isidentifier() and not odd(value)
-    if variable and name.rule == "password" and name.strong and place.op in (":", "=>"):
+    if variable and name.rule == "password" and name.strong and place.op in (":", "=>", "="):
         follows = text[at + len(value) : at + len(value) + 1]
         told = place.subscript or BESIDE_USER.search(place.reading.before(place.start))
         variable = not told or follows not in ("", "\n", ",", ";", ")", ".", "}")
+    if variable and place.op == "=" and _SET.search(place.reading.before(place.start)):
+        variable = False
     follows = text[at + len(value) : at + len(value) + 1]
     if variable and (not place.tight or follows in tuple("),]}")):
         return

@@ -23,6 +23,11 @@ _ENTRY = re.compile(
 _LINE = re.compile(r"(?P<value>[^\s=:\"'()\[\]{}]+)[ \t]*(?=\r?\n|$)")
 _GIVEN = re.compile(r"\n\s[^\n]{0,200}?\binput_value=(?=[\"'])")
 _SHOWN = re.compile(r"[^\n]{0,300}?[\[(]default:? (?P<value>[^\s\])]+)[\])]", re.I)
+_OPTION = re.compile(
+    r"(?P<call>\b(?:Option|Argument)\(\s{0,40}(?:default\s?=\s?)?)(?P<q>[\"'])[^\"'\n]{1,200}(?P=q)"
+    r"(?:,\s{0,40}[\"']-\w[\"']){0,3},\s{0,40}[\"']--?$"
+)
+_NAMES = re.compile(r"\b(?:dest|description|label|placeholder)\s?=\s?[\"']$")
 _PARTS = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[()]|\b(?:default|value|fallback)\s?=\s?(?=[rbu]?[\"'])"
 )
@@ -100,6 +105,35 @@ def default(place: Place, name: Name) -> Iterator[Span]:
         elif part[0][-1:] not in ("'", '"') and not depth:
             literal = string_at(text, part.end())
             if literal is not None and _default(name, text[slice(*literal.span)]):
+                yield literal.span
+            return
+
+
+def defined(place: Place, name: Name) -> Iterator[Span]:
+    """Yield the default or value in the call that gives its option or widget the name at `place`.
+
+    ``add_argument("-t", default="x", dest="token")``, ``Text(value="x", description="Token")``
+    and ``Option("x", "--password")``, whose name comes last.
+    """
+    text, low = place.text, max(0, place.start - 300)
+    if not place.close and text[place.end : place.end + 2] not in (":'", ':"'):
+        return
+    before = text[low : place.start]
+    option = _OPTION.search(before)
+    if option is not None:
+        literal = string_at(text, low + option.end("call"))
+        if literal is not None and _default(name, text[slice(*literal.span)]):
+            yield literal.span
+        return
+    if not _NAMES.search(before):
+        return
+    opening = before.rfind("(")
+    for part in _PARTS.finditer(text, low + opening + 1, place.start + 300):
+        if part[0] in ("(", ")"):
+            return
+        literal = string_at(text, part.end()) if part[0][-1:] not in ("'", '"') else None
+        if literal is not None:
+            if _default(name, text[slice(*literal.span)]):
                 yield literal.span
             return
 

@@ -28,7 +28,7 @@ _PAIR = re.compile(r"[^\s:/\"']{1,200}:(?!//)(?=\S)")
 _FIELDS = re.compile(r"\w=\S")
 _SHELL = re.compile(r"[^\s\"'`|;&<>()]+")
 _CELL = re.compile(r"[^\s|│┃\"',;]+")
-_IS = re.compile(r"(?:is|was|ist|lautet|war|es|est|était|jest|är|er)\b:?[ \t]{1,20}")
+_IS = re.compile(r"(?:is|was|ist|lautet|war|es|est|était|jest|är|er|è|é|je|este)\b:?[ \t]{1,20}")
 _ATTRIBUTE = re.compile(r"value=(?=[\"'])")
 _DIGEST = re.compile(
     r"(?:sha|md|base|utf|v|pbkdf|argon|aes|rsa|python|mysql|http|oauth|x)-?\d", re.I
@@ -41,12 +41,14 @@ _ENV_MAGIC = re.compile(r"\s*%(?:env|set_env)\s+$")
 _SETTER = re.compile(
     r"\b(?:setx|setenv|set[ \t]+-\w{1,3}|config(?:ure)?[ \t]+set|config:set)[ \t]+[\w/:.@-]{0,80}$"
 )
+_DOTS = re.compile(r"^\s*(?:[\w-]{1,60}\.){1,9}$")
+"""What a property's name has before its last word: ``spark.hadoop.fs.s3a.secret.``."""
 _DIRECTIVES = frozenset(("requirepass", "masterauth", "bindpw", "bindpass"))
 BESIDE_USER = re.compile(
     r"\b(?:user(?:[ _]?name)?|login|e-?mail|account)[\"']?\s{0,3}[:=]\s{0,3}[^\s:=]{1,60}"
     r"\s{0,3}[,;/|]?\s{0,3}[\"']?$"
     r"|(?:^|[\s*>-])(?:(?:your|my|the|is|a)\s+)?(?:your|new|temporary|initial|generated|current|old)\s+$"
-    r"|mot de $",
+    r"|\b(?:mot de|kata|palavra|parola d')\s?$",
     re.I,
 )
 """What before the word for a password says that one follows: a user, ``your new``."""
@@ -170,6 +172,30 @@ def paired(place: Place, name: Name) -> Iterator[Span]:
             yield literal.span
 
 
+_FOR = re.compile(r" (?:(?:for|FOR|of) [^\s=:]{1,100}|value)(?P<op>\s{0,20}[=:]|:)(?=\s)")
+
+
+def of_somebody(place: Place) -> None:
+    """Read past whose password it is: ``SET PASSWORD FOR bob = 'x'``, ``Password for bob: x``."""
+    of = _FOR.match(place.text, place.end)
+    if of is not None:
+        place.op, place.after, place.close, place.gap = of["op"].strip(), of.end(), "", " "
+
+
+_MERE_PASS = Name("password", strong=False)
+_USER_BESIDE = re.compile(
+    r"\b(?:user(?:[_ ]?name)?|login|e-?mail)[\"']?\s?[:=]\s?[^\n:=]{1,60}(?:\n[ \t\"'-]*)?$", re.I
+)
+
+
+def of_login(place: Place, name: Name | None) -> Name | None:
+    """Return `name`; a mere ``pass`` as a password if a user stands just before it."""
+    if name != _MERE_PASS:
+        return name
+    user = _USER_BESIDE.search(place.text, max(0, place.start - 120), place.start)
+    return Name("password") if user else name
+
+
 def called(place: Place) -> Iterator[Span]:
     """Take the last text of a call that logs in or sets a password, if it is the last argument."""
     text, at = place.text, place.after
@@ -247,15 +273,21 @@ def beside(place: Place, name: Name) -> Iterator[Span]:
         return
     span = place.whole(_CELL, at, value)
     wide = place.op in ("|", "│", "┃") or len(place.gap) > 1 or "\t" in place.gap
-    alone = not place.reading.before(place.start).strip() and text[span[1] : span[1] + 1] in (
+    alone = not _DOTS.sub("", place.reading.before(place.start)).strip() and text[
+        span[1] : span[1] + 1
+    ] in (
         "",
         "\n",
     )
+    dotted = place.previous == "."
     if verb or (wide and alone):
-        enough = odd(value)
+        # Of the environment, as PowerShell lists it, it may be a word: `DB_PASSWORD   swordfish`.
+        listed = wide and alone and place.word.isupper() and "_" in place.word
+        told = verb is not None and ":" in verb[0] and name.rule == "password"
+        enough = odd(value) or ((listed or told) and name.strong)
     elif _SETTER.search(place.reading.before(place.start)):
         enough = name.strong
-    elif alone and (place.word.lower() in _DIRECTIVES or "_" in place.word):
+    elif alone and (place.word.lower() in _DIRECTIVES or "_" in place.word or dotted):
         enough = name.strong and (odd(value) or place.word.lower() in _DIRECTIVES)
     elif place.reading.before(place.start).startswith(("machine ", "default login ")):
         enough = name.rule == "password"

@@ -12,6 +12,9 @@ _GAP = r"(?:[\"']\s{0,9},\s{0,9}[\"']|[ \t]+)"
 _VALUE = r"(?P<q>[\"']?)(?P<value>[^\s\"'|;&<>,\])]+|(?<=\")[^\"\n]+|(?<=')[^'\n]+)(?P=q)"
 _BEHIND = r"(?<=[\s\"'])"
 
+_SEED = r"NAME[\"']?(?: is)?\s{0,3}[:=]?\s{0,3}[\"']?(?P<value>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})\b"
+"""The words of a wallet's seed: 12 to 24, as BIP-39 has them."""
+
 _P = re.compile(rf"{_BEHIND}-p{_GAP}{_VALUE}")
 _P_CLOSE = re.compile(rf"{_BEHIND}-p(?!\b)(?![\w]{{0,3}}=){_VALUE}")
 _CAPITAL_P = re.compile(rf"{_BEHIND}-P{_GAP}{_VALUE}")
@@ -38,7 +41,7 @@ WITH_FLAG: dict[str, re.Pattern[str]] = {
     "securestring": re.compile(
         r"SecureString[ \t]+(?:-String[ \t]+)?(?P<q>[\"'])(?P<value>[^\"'\n$]+)(?P=q)", re.I
     ),
-    "from-literal": re.compile(r"from-literal=[\"']?[\w.-]+=(?P<value>[^\s\"']+)"),
+    "from-literal": re.compile(r"from-literal[= ][\"']?[\w.-]+=(?P<value>[^\s\"']+)"),
 }
 """Commands that take it with a flag, and the pattern of it."""
 
@@ -58,12 +61,32 @@ WITHOUT_FLAG: dict[str, re.Pattern[str]] = {
         rf"poetry config[ \t]+(?:http-basic\.\S+[ \t]+\S+|pypi-token\.\S+)[ \t]+{_VALUE}"
     ),
     "rclone config": re.compile(rf"[ \t]pass(?:word)?[ \t=]{_VALUE}"),
+    "dvc remote": re.compile(
+        r"dvc remote modify[ \t]+(?:--?\w+[ \t]+)*[\w.-]+[ \t]+(?:password|\w*secret\w*|account_key"
+        rf"|sas_token|connection_string|session_token)[ \t]+{_VALUE}"
+    ),
+    "mc alias": re.compile(rf"mc alias set(?:[ \t]+[^\s-]\S*){{3}}[ \t]+{_VALUE}"),
+    "jdbc:oracle": re.compile(
+        r"jdbc:oracle:(?:thin|oci8?):[^\s/@:\"']{1,60}/(?P<value>[^\s@\"']+)@", re.I
+    ),
+    "account.key.": re.compile(
+        r"account\.key\.[\w.-]+[\"']?[ \t]*[,=: ][ \t]*(?P<q>[\"']?)(?P<value>[\w+/=-]{8,})(?P=q)"
+    ),
+    "mnemonic": re.compile(_SEED.replace("NAME", "mnemonic")),
+    "phrase": re.compile(_SEED.replace("NAME", "(?:seed|recovery|wallet)?[ _]?phrase"), re.I),
     "mysqladmin": re.compile(rf"mysqladmin[^\n]{{0,200}}?[ \t]password[ \t]+{_VALUE}"),
     "redis-cli": re.compile(rf"[ \t]AUTH[ \t]+(?:\w+[ \t]+(?=\S))?{_VALUE}", re.I),
     "gh auth login": re.compile(rf"<<<[ \t]*{_VALUE}"),
     "/password:": re.compile(rf"/password:{_VALUE}", re.I),
 }
 """Commands that take it as a word of its own."""
+
+COOKIES = re.compile(
+    rf"{_BEHIND}(?:-b|--cookie){_GAP}[\"']?(?:[\w.-]{{1,80}}=[^;\s\"']*;\s?)*"
+    r"(?P<value>(?:[\w.-]{0,60}(?i:sess|sid|auth|token|jwt|remember|login)[\w.-]{0,60}=[^\s\"']{4,}"
+    r"|[\w.-]{1,80}=(?=[^\s;\"']*\d)[^\s;\"']{12,})(?:;\s?[^\s\"']+)*)"
+)
+"""Cookies that curl is given as they are, not in a file."""
 
 PIPED = re.compile(
     r"\b(?:echo|printf)\s+(?:-n\s+|[\"']%s(?:\\n)?[\"']\s+)?(?P<q>[\"']?)(?P<value>[^\s\"'|$]+)(?P=q)"

@@ -24,12 +24,16 @@ _PASSWORDS = (
     *("пароль", "пароля", "паролю", "пароли", "парола", "паролата", "лозинка", "κωδικός"),
     *("κωδικοσ", "κωδικος", "συνθηματικό", "סיסמה", "סיסמא", "密码", "密碼", "口令"),
     *("パスワード", "비밀번호", "암호", "รหัสผ่าน"),
-    *("पासवर्ड", "कूटशब्द", "كلمة المرور", "كلمة السر", "mật khẩu"),
+    *("पासवर्ड", "कूटशब्द", "كلمة المرور", "كلمة السر", "mật khẩu", "mật_khẩu", "رمز عبور"),
+    *("گذرواژه", "পাসওয়ার্ড", "கடவுச்சொல்", "პაროლი", "գաղտնաբառ", "密钥", "密鑰", "秘密鍵"),
+    *("ключ_api", "api_ключ", "ключ api", "api-ключ", "секретный ключ", "секретный_ключ"),
 )
 """The word for a password in scripts that have no Latin letters, in lower case."""
 
-_LATIN = ("señ", "ösenord", "hasł", "jelszó", "şifre", "slaptaž")
+_LATIN = ("señ", "ösenord", "hasł", "jelszó", "şifre", "slaptaž", "clé", "chlüssel", "parolă")
 """Parts of such words in Latin letters with a mark, in lower case."""
+
+_KEYS = re.compile("clé[ _-]?(?:d['’]|de[ _])?api|clé[ _]secrète")
 
 _LOOK_ALIKE = dict(zip("аеорсухіјѕԁоΑΒΕΗΙΚΜΝΟΡΤΧαορν", "aeopcyxijsdoABEHIKMNOPTXaopv", strict=True))
 
@@ -79,6 +83,7 @@ def spelled(text: str) -> str:
     words = [match.span() for match in _foreign().finditer(lower)] if other else []
     if not words and not any(part in lower for part in _LATIN):
         return text
+    words = sorted((*words, *(match.span() for match in _KEYS.finditer(lower))))
     pieces: list[str] = []
     at = 0
     for start, end in words:

@@ -7,11 +7,19 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
-from ipymemory.secret_calls import crumbs, keyed, pgpass
-from ipymemory.secret_commands import PIPED, WITH_FLAG, WITHOUT_FLAG
+from ipymemory.secret_calls import crumb_line, crumbs, keyed, pgpass
+from ipymemory.secret_clients import (
+    clients,
+    connected,
+    decrypted,
+    logged_in,
+    signed_in,
+    stored,
+    typed,
+)
+from ipymemory.secret_commands import COOKIES, PIPED, WITH_FLAG, WITHOUT_FLAG
 from ipymemory.secret_literals import Folded, Literals
 from ipymemory.secret_names import STEMS, harmless, odd, scrambled
-from ipymemory.secret_places import string_at
 from ipymemory.secret_queries import IDENTIFIED, IDENTIFIED_BARE, OF_USERS
 from ipymemory.secret_siblings import manifest
 from ipymemory.secret_tokens import Mark
@@ -42,10 +50,11 @@ def _asked(text: str, folded: Folded, forms: dict[bytes, _Form], words: Literals
         at = lower.find(word)
         while at >= 0:
             end = at + len(word)
-            if isinstance(find, re.Pattern):
+            if not callable(find):
                 # All of a command at once: its name may occur in it again.
                 end = max(end, _command_end(text, at))
-                yield from _values(find, text, at, end)
+                for pattern in find if isinstance(find, tuple) else (find,):
+                    yield from _values(pattern, text, at, end)
             else:
                 for mark in find(text, at):
                     yield mark
@@ -197,10 +206,7 @@ _LOGIN_TOOLS = re.compile(
     r"\b(?:docker|podman|nerdctl|helm|oras|az|oc|cf|ibmcloud|buildah|skopeo)\b"
 )
 _NETRC = re.compile(r"login\s+\S+\s+password\s+(?P<value>\S+)", re.IGNORECASE)
-_SIGNED = re.compile(r"\w+\(\s*")
-_NO_PASSWORD = re.compile(r"[./:\\=]|\d{4}")
 _SUDO = re.compile(r"sudo (?:-[A-Za-z]+ )*-[A-Za-z]*S", re.IGNORECASE)
-_LOGIN_CALL = re.compile(r"login\(\s*")
 _REDIS = re.compile(rf"(?<=\s)-a\s+{_WORD}")
 _GRANTS = re.compile(r"\b(?:user|role|grant|alter|create|to)\b", re.I)
 
@@ -237,39 +243,7 @@ def _login(text: str, at: int) -> Iterator[Mark]:
     if netrc and not _template(netrc["value"]):
         yield Mark("password", netrc.start("value"), netrc.end("value"), named=True)
         return
-    call = _LOGIN_CALL.match(text, at)
-    if call is not None:
-        yield from _last(text, call)
-
-
-def _signed_in(text: str, at: int) -> Iterator[Mark]:
-    """Find the last text of ``client.sign_in("bob", "password")``."""
-    call = _SIGNED.match(text, at)
-    if call is not None:
-        yield from _last(text, call)
-
-
-def _connected(text: str, at: int) -> Iterator[Mark]:
-    """Find the last text of ``connect(user, "pa55!word")`` if it is no word, host or number."""
-    call = _SIGNED.match(text, at)
-    for mark in _last(text, call) if call else ():
-        value = text[mark.start : mark.end]
-        if odd(value) and not _NO_PASSWORD.search(value):
-            yield mark
-
-
-def _last(text: str, call: re.Match[str]) -> Iterator[Mark]:
-    at = call.start()
-    stop = text.find(")", at, at + 300)
-    last = text.rfind(",", call.end(), max(stop, call.end()))
-    if last < 0:
-        return
-    found = re.compile(r",\s*").match(text, last)
-    string = string_at(text, found.end() if found else last + 1)
-    if string is None or text[string.after : stop].strip():
-        return
-    if not harmless(text[string.start : string.end]):
-        yield Mark("password", *string.span, named=True)
+    yield from logged_in(text, at)
 
 
 def _tool(before: str) -> int:
@@ -308,15 +282,20 @@ def _sql(text: str, at: int) -> Iterator[Mark]:
         yield from _values(IDENTIFIED, text, at, at + 300)
 
 
-_Form = re.Pattern[str] | Callable[[str, int], Iterator[Mark]]
+_Form = re.Pattern[str] | tuple[re.Pattern[str], ...] | Callable[[str, int], Iterator[Mark]]
 _FORMS: dict[bytes, _Form] = {
     b"://": _url,
     b"private key": _key_block,
     b"bearer": _bearer,
     b"basic ": _basic,
     b"login": _login,
-    b"sign_in(": _signed_in,
-    b"connect(": _connected,
+    b"sign_in(": signed_in,
+    b"connect(": connected,
+    b"boto": clients,
+    b"github(": clients,
+    b"sendline(": typed,
+    b".decrypt(": decrypted,
+    b"secrets.put(": stored,
     b"identified": _sql,
     b"kind": manifest,
     b"fernet(": keyed,
@@ -324,6 +303,8 @@ _FORMS: dict[bytes, _Form] = {
     b"aes.new(": keyed,
     b"jwt.": keyed,
     b"cookie": crumbs,
+    b"true\t/": crumb_line,
+    b"false\t/": crumb_line,
     b":5432:": pgpass,
     b":*:": pgpass,
     b"chpasswd": _users,
@@ -335,7 +316,7 @@ FIRST = Literals((*STEMS, *(word.decode() for word in _FORMS)))
 
 _FLAG = re.compile(rb"-(?:[puaskwnbcPUASKN](?<=\W..)|String|from)")
 _COMMANDS: dict[bytes, _Form] = {
-    b"curl": _USER,
+    b"curl": (_USER, COOKIES),
     b"mysql": _MYSQL,
     b"redis-cli": _REDIS,
     b"sudo -": _sudo,

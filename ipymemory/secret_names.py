@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
+from ipymemory import secret_languages as other
 from ipymemory.secret_disguises import spelled
 
 STEMS = (
     *("key", "token", "secret", "pass", "pw", "auth", "cred", "cookie", "signature", "sig="),
-    # In other languages; `slo` is the end of `haslo`, `heslo` and `geslo`.
-    *("kennwort", "contrasen", "mdp", "senha", "losenord", "wachtwoord", "slo", "jelszo"),
-    *("salasana", "adgangskode", "sifre", "clave", "chave", "geheimnis", "psk", "masterauth"),
+    *("psk", "masterauth", "appid", "_pat"),
+    *other.STEMS,
 )
 """What every name that may be a secret's holds, in lower case; what is searched for first."""
 
@@ -38,12 +38,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_PASSWORDS = _words(
-    "password passwd passwort passphrase passcode pwd pw pswd passwords passphrases pwds "
-    # In other languages; those in letters of their own, `secret_disguises` spells as these.
-    "passworte passworter kennwort kennworter kennworte contrasena contrasenas contrasenya senha "
-    "senhas mdp losenord wachtwoord wachtwoorden haslo heslo geslo jelszo salasana passord "
-    "adgangskode sifre motdepasse"
+_PASSWORDS = (
+    _words("password passwd passwort passphrase passcode pwd pw pswd passwords passphrases pwds")
+    | other.PASSWORDS
 )
 _SECRETS = _words("secret secrets apikey apikeys authkey credential credentials creds cred")
 _SEALED = re.compile(
@@ -104,7 +101,7 @@ def judge(name: str) -> Name | None:
     name = spelled(name)
     lower = name.lower()
     words = [word.lower() for word in _WORD.findall(name[-100:])]
-    if lower in ("access_key_id", "aws_access_key_id", "client-key-data", "_auth"):
+    if lower in ("access_key_id", "aws_access_key_id", "client-key-data", "_auth", "key_data"):
         return Name("key")
     after = []
     while len(words) > 1 and words[-1] in _AFTER:
@@ -124,12 +121,22 @@ def _judge(words: list[str]) -> Name | None:
     many = last.endswith("s") and last not in ("pass", "credentials", "creds")
     if last in _PASSWORDS or (last in ("word", "phrase") and before == "pass"):
         return Name("password", many=many)
-    if last in ("passe", "pase") and before in ("de", "palavra"):
+    if joined in other.PHRASES:
         return Name("password", many=many)  # `mot_de_passe`
+    if last in other.UNSURE:
+        return Name("password", strong=before in _PASS_QUALIFIERS)
+    if (last == "api" and not (other.KEYS | {"key"}).isdisjoint(words)) or (
+        {last, before} & other.KEYS and ({last, before} & other.SECRET or before == "api")
+    ):
+        return Name("key")  # `clave_de_api`, `clé secrète`, `api_schlüssel`
     if last in ("clave", "chave", "geheimnis", "psk"):
-        return Name("password" if last == "psk" else "key", strong=before == "api")
-    if joined in ("claveapi", "chaveapi"):
-        return Name("key")
+        return Name("password" if last == "psk" else "key", strong=False)
+    if last in ("schlussel", "schluessel", "chiave"):
+        return Name("key", strong=False)
+    if last == "appid" and not before:
+        return Name("token", strong=False)  # of OpenWeather
+    if last == "pat" and before in _PROVIDERS:
+        return Name("token")  # a personal access token
     if last == "masterauth":
         return Name("password")
     if last == "authorization":
@@ -244,7 +251,11 @@ def harmless(value: str, *, quoted: bool = False) -> bool:
         return False
     plain = value.strip()
     lower = plain.lower().rstrip(".:;,!?")
-    if lower in _PLAIN_WORDS or (not quoted and lower in _DEFAULT_WORDS):
+    if (
+        lower in _PLAIN_WORDS
+        or lower in other.FORM_WORDS
+        or (not quoted and lower in _DEFAULT_WORDS)
+    ):
         return True
     if _PLACEHOLDER.fullmatch(plain) or not any(map(str.isalnum, _FORMATS.sub("", plain))):
         return True
@@ -289,6 +300,8 @@ def secret(name: Name, value: str, *, quoted: bool = False) -> bool:
         return odd(plain) and not _looks_like_path(plain)
     if " " in plain or len(plain) < 16 or _URL.match(plain):
         return False
+    if _NUMBERED.fullmatch(plain):
+        return True
     if hexadecimal(plain):
         return name.rule == "token" and len(plain) >= 24
     longest = max(map(len, _PIECES.split(plain)))
@@ -296,6 +309,8 @@ def secret(name: Name, value: str, *, quoted: bool = False) -> bool:
 
 
 _PIECES = re.compile(r"[^A-Za-z0-9+]+")
+_NUMBERED = re.compile(r"\d{2,9}:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A user's number and key, as Copernicus gives them out."""
 
 
 def _looks_like_path(value: str) -> bool:

@@ -15,17 +15,21 @@ import re
 from collections.abc import Iterator
 
 from ipymemory.secret_bare import bare
-from ipymemory.secret_below import below, default, given
+from ipymemory.secret_below import below, default, defined, given
 from ipymemory.secret_beside import (
     CALLS,
     argument,
     authorization,
     beside,
     called,
+    of_login,
+    of_somebody,
     paired,
     unpacked,
     unpacking,
 )
+from ipymemory.secret_calls import pickled
+from ipymemory.secret_clients import KEYED_CALLS, held_by, keys
 from ipymemory.secret_columns import Columns
 from ipymemory.secret_forms import FIRST
 from ipymemory.secret_literals import Folded
@@ -104,8 +108,8 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
         name = _judged(place)
         if name is None:
             continue
-        if name.rule == "password" and not place.op:
-            _of_somebody(place)
+        if name.rule in ("password", "secret") and not place.op:
+            of_somebody(place)
         if name.strong and place.op in _HEADED and not place.flag:
             # Before what may end behind other names: the cells lie below.
             for first, last in columns.under(place, name):
@@ -116,14 +120,6 @@ def named(text: str, folded: Folded, *, code: bool) -> Iterator[Mark]:
 
 
 _RENAMED = re.compile(r"\bcolumns ?= ?\{[^}]*$")
-_FOR = re.compile(r" (?:for|FOR|of) [^\s=:]{1,100}(?P<op>\s{0,20}[=:]|:)(?=\s)")
-
-
-def _of_somebody(place: Place) -> None:
-    """Read past whose password it is: ``SET PASSWORD FOR bob = 'x'``, ``Password for bob: x``."""
-    of = _FOR.match(place.text, place.end)
-    if of is not None:
-        place.op, place.after, place.close, place.gap = of["op"].strip(), of.end(), "", " "
 
 
 def _marks(place: Place, name: Name) -> Iterator[Mark]:
@@ -138,9 +134,10 @@ def _marks(place: Place, name: Name) -> Iterator[Mark]:
     found: Iterator[Span]
     if near := _near(place, name):
         found = iter(near)
-    elif (place.flag or (place.close and name.strong) or place.op == "(") and (
-        held := list(default(place, name))
-    ):
+    elif (
+        (place.flag or (place.close and name.strong) or place.op == "(")
+        and (held := list(default(place, name)))
+    ) or (held := list(defined(place, name))):
         found = iter(held)
     elif place.flag and place.op in ("", "=", ",", ":"):
         found = argument(place, name)
@@ -155,7 +152,8 @@ def _marks(place: Place, name: Name) -> Iterator[Mark]:
     elif place.op == ">":
         found = tagged(place, name)
     elif place.op == "(":
-        found = called(place)
+        shown = place.word.startswith("Password") and held_by(place)
+        found = iter(shown) if shown else called(place) if name.strong else keys(place)
     elif place.op == ")":
         return
     else:
@@ -178,6 +176,8 @@ def _near(place: Place, name: Name) -> list[Span]:
             return found
     if follows in ("*", "_", "`", ":") and (found := list(starred(place, name))):
         return found
+    if follows == "\\" and (found := list(pickled(place, name))):
+        return found
     if follows == "\n" and (found := list(given(place, name))):
         return found
     return list(sibling(place, name)) if follows in ("'", '"', "\n", ",", "\\", " ") else []
@@ -187,7 +187,9 @@ def _judged(place: Place) -> Name | None:
     """Return what the name says, the word before it taken into account: ``api key: …``."""
     word = place.word
     if place.op == "(":
-        return Name("password") if CALLS.fullmatch(word) else None
+        if CALLS.fullmatch(word) or word in ("Password", "PasswordInput", "PasswordField"):
+            return Name("password")
+        return Name("token", strong=False) if KEYED_CALLS.fullmatch(word) else None
     name = judge(word)
     if (name is None or not name.strong) and place.previous in (" ", "."):
         text, at = place.text, place.start - 1
@@ -197,7 +199,7 @@ def _judged(place: Place) -> Name | None:
         if at < place.start - 1 and joined:
             wider = judge(text[at : place.start - 1] + "_" + word)
             name = wider if wider is not None and wider.strong else name
-    return name
+    return of_login(place, name)
 
 
 def _assigned(place: Place, name: Name) -> Iterator[Span]:
@@ -206,7 +208,8 @@ def _assigned(place: Place, name: Name) -> Iterator[Span]:
     at = lead.end() if lead else place.after
     first = place.skip()
     opening = text[first : first + 1]
-    if opening in ("[", "{") or (opening == "(" and (name.many or _of_pair(name))):
+    listed = name.many or _of_pair(name) or _TUPLE.match(text, first)
+    if opening in ("[", "{") or (opening == "(" and listed):
         yield from _group(place, name, first)
         return
     if place.op in (":", "=") and not place.reading.code and (lines := list(below(place, name))):
@@ -293,6 +296,7 @@ def _of_pair(name: Name) -> bool:
     return not name.strong and name.rule in ("authorization", "secret")
 
 
+_TUPLE = re.compile(r"\(\s{0,40}[bru]?([\"'])[^\"'\n]{0,200}\1,\s{0,40}[\"']")
 _COLUMN = re.compile(r"\[\s{0,80}[bru]?[\"']|\{\s{0,80}(?:[\"']?\d+[\"']?)\s?:")
 _BRACKETS = re.compile(r"[\[({]|[\])}]|[\"']")
 
@@ -302,7 +306,7 @@ def _group(place: Place, name: Name, at: int) -> Iterator[Span]:
     text = place.text
     pair = text[at] == "(" and _of_pair(name)
     column = name.rule == "password" and text[at] in "[{"
-    listed = name.many or pair or column or name.rule in ("cookie", "secret")
+    listed = name.many or pair or column or name.rule in ("cookie", "secret") or text[at] == "("
     if at < place.reading.grouped or not listed:
         return
     if column and not name.many and not _COLUMN.match(text, at):

@@ -1,8 +1,10 @@
 """Probes of masking: forms in which secrets stand in notebooks, and what only looks like them.
 
 `{w}` stands for a password, `{k}` for a key, `{l}` for a long one, `{b}` for base64 of a password,
-`{j}` for a JWT; each form is tried with several values. A form that begins with ``source:`` is a
-cell, with ``text:`` an output; the others are tried as both. Forms are parted by lines of ``--``.
+`{j}` for a JWT, `{o}` for a password that is no word, `{h}` and `{h40}` for hex digits, `{u}` for a
+UUID, `{m}` for ten words of a seed; each form is tried with several values. A form
+that begins with ``source:`` is a cell, with ``text:`` an output; the others are tried as both.
+Forms are parted by lines of ``--``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,11 @@ VALUES: dict[str, tuple[str, ...]] = {
         for each in ("swordfish", "hunter2!x", "bob:Geheim7")
     ),
     "l": (_made(40, _ALNUM), _made(36, _ALNUM)),
+    "o": ("hunt" + "er2!x", "Tr0ub4dor.3", "geheim7!"),
+    "h": ("9c1185a5c5e9fc54" + "612808977ee8f548",),
+    "h40": ("9c1185a5c5e9fc54" + "612808977ee8f548b2258d31",),
+    "u": ("550e8400-e29b-41d4" + "-a716-446655440000",),
+    "m": ("ability able about above absent absorb abstract absurd abuse access",),
     "j": (f"ey{'J'}hbGciOiJIUzI1NiJ9.ey{'J'}zdWIiOiIxMjM0NTY3ODkwIn0.{_made(43, _ALNUM)}",),
 }
 
@@ -986,6 +993,542 @@ text:clave_api = "{k}"
 --
 text:chave_api: {k}
 """,
+    "cookies, options and other languages": r"""
+text:# Netscape HTTP Cookie File
+# https://curl.se/docs/http-cookies.html
+
+.example.org	TRUE	/	TRUE	1767225600	session	{k}
+#HttpOnly_.example.org	TRUE	/	FALSE	0	sid	{l}
+--
+text:.kaggle.com	TRUE	/	TRUE	1767225600	ka_sessionid	{k}
+--
+text:www.example.org	FALSE	/	FALSE	0	remember_me	{l}
+--
+source:%%writefile cookies.txt
+# Netscape HTTP Cookie File
+.example.org	TRUE	/	TRUE	1767225600	session	{k}
+--
+source:!curl -b 'session={k}' https://x
+--
+source:!curl -b "session={k}; a=b" https://x
+--
+source:!curl -s -b session={k} https://x -o out.csv
+--
+source:!curl --cookie 'session={k}; theme=dark' https://x
+--
+source:!curl --cookie "sid={l}" https://x
+--
+source:%%bash
+curl -L -b "sessionid={l}" https://x > y
+--
+source:subprocess.run(["curl", "-b", "session={l}", "https://x"])
+--
+source:!wget --header="Cookie: session={k}" https://x
+--
+source:def main(pw: str = typer.Option("{w}", "--password")): ...
+--
+source:x = typer.Option("{w}", "-p", "--password", help="x")
+--
+source:typer.Option("{k}", "--api-key", envvar="K")
+--
+source:def main(password: Annotated[str, typer.Option(help="x")] = "{w}"): ...
+--
+source:@click.option("-p", "--password", "pw", default="{w}")
+--
+source:parser.add_argument("-t", default="{k}", dest="token")
+--
+source:parser.add_argument("-P", dest="password", default="{w}")
+--
+source:parser.set_defaults(password="{w}", n=3)
+--
+clé_api = "{k}"
+--
+cle_api = "{k}"
+--
+text:mot de passe : {w}
+--
+text:Mot de passe : {w}
+--
+text:mot de passe = {w}
+--
+text:Passwort: {w}
+--
+text:Das Passwort lautet: {w}
+--
+text:Kennwort: {w}
+--
+text:contraseña: {w}
+--
+text:senha: {w}
+--
+text:wachtwoord: {w}
+--
+text:lösenord: {w}
+--
+text:lozinka: {w}
+--
+text:heslo: {w}
+--
+text:hasło: {w}
+--
+text:jelszó: {w}
+--
+text:salasana: {w}
+--
+text:parool: {w}
+--
+text:adgangskode: {w}
+--
+text:şifre: {w}
+--
+text:slaptažodis: {w}
+--
+text:kata sandi: {w}
+--
+text:mật khẩu: {w}
+--
+text:пароль: {w}
+--
+text:密码：{w}
+--
+text:パスワード: {w}
+--
+text:비밀번호: {w}
+--
+text:كلمة المرور: {w}
+--
+text:סיסמה: {w}
+--
+text:palavra-passe: {w}
+--
+text:palavra_passe = "{w}"
+--
+text:clave secreta: {k}
+--
+text:clave_secreta = "{k}"
+--
+chave_secreta = "{k}"
+--
+api_schluessel = "{k}"
+--
+api_schlüssel = "{k}"
+--
+clave_de_api = "{k}"
+--
+chave_de_api = "{k}"
+--
+chiave_api = "{k}"
+--
+cle_secrete = "{k}"
+--
+clé_secrète = "{k}"
+--
+ключ_api = "{k}"
+--
+geheimer_schluessel = "{k}"
+--
+zugangsdaten = {"user": "bob", "pass": "{w}"}
+--
+source:!helm upgrade x ./c --set db.password={w}
+--
+source:!helm upgrade x ./c --set db.user=bob,db.password={w}
+--
+source:!helm upgrade x ./c --set-string "db.password={w}"
+--
+source:%%bash
+helm upgrade --install x ./c --set db.password={w} --wait
+--
+source:%%bash
+helm upgrade x ./c \
+  --set db.user=bob \
+  --set db.password={w}
+--
+source:%%bash
+helm install x --set auth.rootPassword={w},auth.user=bob
+--
+source:!helm install x --set postgresql.auth.postgresPassword={w}
+--
+parola = "{o}"
+--
+text:parola: {o}
+--
+text:le mot de passe est {o}
+--
+text:la contraseña es {o}
+--
+text:a senha é {o}
+--
+text:parolă: {o}
+--
+text:Schlüssel: {l}
+--
+text:CLE_API={k}
+--
+text:mnemonic: "abandon {m} accident"
+--
+seed_phrase = "abandon {m} accident"
+""",
+    "what a data scientist logs in with": r"""
+text:my_project:
+  target: dev
+  outputs:
+    dev:
+      type: postgres
+      host: localhost
+      user: bob
+      pass: {w}
+      port: 5432
+--
+text:      type: snowflake
+      account: ab12345.eu
+      user: bob
+      password: "{w}"
+      private_key_passphrase: {w}
+--
+source:!airflow connections add pg --conn-login bob --conn-password {w} --conn-host h
+--
+source:!airflow connections add pg --conn-uri postgresql://bob:{w}@h/db
+--
+source:os.environ["AIRFLOW_CONN_PG"] = "postgres://bob:{w}@h:5432/db"
+--
+source:Connection(conn_id="pg", conn_type="postgres", login="bob", password="{w}")
+--
+source:spark.conf.set("fs.s3a.secret.key", "{k}")
+--
+source:spark.conf.set("fs.azure.account.key.acc.dfs.core.windows.net", "{k}")
+--
+source:SparkSession.builder.config("spark.hadoop.fs.s3a.secret.key", "{k}").getOrCreate()
+--
+source:df = spark.read.format("jdbc").option("user", "bob").option("password", "{w}").load()
+--
+text:spark.hadoop.fs.s3a.secret.key {k}
+--
+text:('spark.hadoop.fs.s3a.secret.key', '{k}')
+--
+source:s3 = boto3.client("s3", aws_access_key_id="x", aws_secret_access_key="{k}")
+--
+source:boto3.Session("AKX", "{l}")
+--
+source:conn = snowflake.connector.connect(user="bob", password="{w}", account="x")
+--
+source:from huggingface_hub import login; login("{l}")
+--
+source:login(token="{l}")
+--
+source:!huggingface-cli login --token {l}
+--
+source:HfApi(token="{l}")
+--
+source:!docker run -e PASSWORD={w} -e POSTGRES_USER=bob -p 5432:5432 postgres
+--
+source:!docker run -e "DB_PASS={w}" x
+--
+source:!docker build --build-arg GH_TOKEN={l} .
+--
+source:!kubectl create secret generic db --from-literal=password={w} --from-literal user={w}
+--
+text:  password:  {b}
+  username:  Ym9i
+kind: Secret
+--
+text:GITHUB_PAT={l}
+OPENAI_KEY={l}
+R_LIBS_USER=~/R
+--
+source:Sys.setenv(DB_PASSWORD = "{w}")
+--
+source:%%R
+con <- dbConnect(RPostgres::Postgres(), user = "bob", password = "{w}")
+--
+source:url = "jdbc:postgresql://h:5432/db?user=bob&password={w}"
+--
+source:url = "jdbc:sqlserver://h:1433;databaseName=d;user=bob;password={w};"
+--
+source:url = "jdbc:oracle:thin:bob/{w}@h:1521/db"
+--
+source:cnxn = pyodbc.connect("DRIVER={ODBC Driver 17};SERVER=h;UID=bob;PWD={w}")
+--
+source:pyodbc.connect(f"DSN=x;Uid=bob;Pwd={w};")
+--
+text:Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={k}=
+--
+text:DefaultEndpointsProtocol=https;AccountName=x;AccountKey={k}==;EndpointSuffix=core.windows.net
+--
+source:pd.read_sql("select 1", "postgresql+psycopg2://bob:{w}@h/db")
+--
+source:create_engine("mysql+pymysql://bob:{w}@h/db")
+--
+source:requests.get(u, auth=("bob", "{w}"))
+--
+source:requests.get(u, auth=HTTPDigestAuth("bob", "{w}"))
+--
+source:requests.post(u, data={"username": "bob", "password": "{w}"})
+--
+source:requests.get(u, headers={"X-API-KEY": "{k}"})
+--
+source:requests.get(u, headers={"apikey": "{k}", "x-rapidapi-key": "{k}"})
+--
+source:requests.get(u, params={"appid": "{l}"})
+--
+source:requests.get("https://api.openweathermap.org/data?q=Bern&appid={h}")
+--
+source:r = requests.get(f"https://api.x.org/v1?api_key={k}&series=GDP")
+--
+source:ssh.connect("h", username="bob", password="{w}")
+--
+source:pexpect.run("ssh h", events={"(?i)password": "{w}"})
+--
+source:child.expect("password:"); child.sendline("{w}")
+--
+text:h:5432:db:bob:{w}
+--
+text:variable "db_password" {
+  default = "{w}"
+}
+--
+text:db_password = "{w}"
+--
+text:TF_VAR_db_password={w}
+--
+source:!az login --service-principal --username x --password {w} --tenant t
+--
+source:!az storage account keys list --account-name x --account-key {l}
+--
+source:!gcloud auth activate --key-file=k.json && export CLOUDSDK_AUTH_ACCESS_TOKEN={l}
+--
+text:{"id": "x", "private_key": "-----BEGIN PRIVATE KEY-----\n{l}{l}\n-----END PRIVATE KEY-----\n"}
+--
+text:{"access_token": "{j}", "expires_in": 3600}
+--
+text:ConnectionError: HTTPSConnectionPool(host='x', port=443): url: /v1/data?token={k}&q=1
+--
+text:HTTPError: 401 Client Error: Unauthorized for url: https://api.x.org/v1?apikey={k}
+--
+text:HTTPError: 403 for url: https://x.blob.core.windows.net/c/f?sv=2022-11-02&sig={k}%3D
+--
+text:https://b.s3.amazonaws.com/k?X-Amz-Credential=AKX&X-Amz-Signature=9c1185a5c5e9fc54612808977ee8f548b2258d319c1185a5c5e9fc54612808977ee8f5{h}
+--
+text:(psycopg2.OperationalError) connection to "host=h user=bob password={w}" failed
+--
+text:Text(value='{l}', description='Token')
+--
+text:Password(description='Password:', value='{w}')
+--
+text:Password(value='{w}', description='Password:')
+--
+text:environ({'PATH': '/bin', 'DB_PASSWORD': '{w}', 'HF_TOKEN': '{l}'})
+--
+text:ALLUSERSPROFILE=C:\\ProgramData
+DB_PASSWORD={w}
+PATH=C:\\Windows
+--
+text:Name                           Value
+----                           -----
+DB_PASSWORD                    {w}
+HF_TOKEN                       {l}
+--
+text:b'\x80\x04\x95}\x94(\x8c\x08password\x94\x8c\x09{w}\x94u.'
+--
+source:pickle.loads(b"\x80\x04\x8c\x08password\x94\x8c\x09{w}\x94.")
+--
+source:MongoClient("mongodb+srv://bob:{w}@c.mongodb.net/db")
+--
+source:MongoClient(host="h", username="bob", password="{w}")
+--
+source:redis.Redis(host="h", port=6379, password="{w}")
+--
+source:redis.from_url("redis://:{w}@h:6379/0")
+--
+source:psycopg2.connect("dbname=d user=bob password={w} host=h")
+--
+source:psycopg2.connect(dbname="d", user="bob", password="{w}")
+--
+source:pymysql.connect(host="h", user="bob", passwd="{w}", db="d")
+--
+source:pymysql.connect("h", "bob", "{o}", "d")
+--
+source:Elasticsearch("https://h:9200", basic_auth=("elastic", "{w}"))
+--
+source:Elasticsearch("https://h:9200", http_auth=("elastic", "{w}"))
+--
+source:Elasticsearch("https://h:9200", api_key=("id1", "{k}"))
+--
+source:server.login("bob@x.org", "{w}")
+--
+source:mlflow.set_tracking_uri("https://bob:{w}@mlflow.x.org")
+--
+source:os.environ["MLFLOW_TRACKING_PASSWORD"] = "{w}"
+--
+source:openai.api_key = "{l}"
+--
+source:client = OpenAI(api_key="{l}", base_url="http://x")
+--
+source:%env OPENAI_API_KEY {l}
+--
+source:%env OPENAI_API_KEY={l}
+--
+source:%set_env DB_PASSWORD {w}
+--
+text:env: DB_PASSWORD={w}
+--
+source:dagshub.auth.add_app_token("{l}")
+--
+source:wandb.login(key="{h40}")
+--
+source:!wandb login {h40}
+--
+source:comet_ml.init(api_key="{l}")
+--
+source:neptune.init_run(api_token="{l}")
+--
+source:ee.Authenticate(); credentials = ee.ServiceAccountCredentials("x", key_data="{l}")
+--
+source:cdsapi.Client(url="https://x", key="12345:{u}")
+--
+text:url: https://cds.climate.copernicus.eu/api/v2
+key: 12345:{u}
+--
+source:fred = Fred(api_key="{h}")
+--
+source:quandl.ApiConfig.api_key = "{l}"
+--
+source:ds = TimeSeries(key="{l}", output_format="pandas")
+--
+source:gmaps = googlemaps.Client(key="{l}")
+--
+source:tweepy.OAuthHandler("{l}", "{l}")
+--
+source:tweepy.Client(bearer_token="{l}", consumer_key="{l}", consumer_secret="{l}")
+--
+source:auth.set_access_token("{l}", "{l}")
+--
+source:praw.Reddit(client_id="x", client_secret="{l}", user_agent="y")
+--
+source:spotipy.SpotifyClientCredentials("{h}", "{h}")
+--
+source:Github("{l}")
+--
+source:Github(auth=Auth.Token("{l}"))
+--
+source:gl = gitlab.Gitlab("https://x", private_token="{l}")
+--
+source:Minio("h:9000", access_key="{l}", secret_key="{l}")
+--
+source:fs = s3fs.S3FileSystem(key="AKX", secret="{k}")
+--
+source:pd.read_csv("s3://b/k", storage_options={"key": "AKX", "secret": "{k}"})
+--
+source:pd.read_parquet("abfs://c/f", storage_options={"account_name": "x", "account_key": "{k}"})
+--
+source:pd.read_csv("az://c/f", storage_options={"sas_token": "?sv=2022&sig={k}"})
+--
+source:BlobServiceClient(account_url="https://x", credential="{k}")
+--
+source:ClientSecretCredential("tenant", "client", "{l}")
+--
+source:ClientSecretCredential(tenant_id="t", client_id="c", client_secret="{k}")
+--
+source:AzureKeyCredential("{k}")
+--
+source:StorageSharedKeyCredential("x", "{l}")
+--
+source:paramiko.RSAKey.from_private_key_file("k", password="{w}")
+--
+source:zipfile.ZipFile("a.zip").extractall(pwd=b"{w}")
+--
+source:msoffcrypto.OfficeFile(f).load_key(password="{w}")
+--
+source:pikepdf.open("x.pdf", password="{w}")
+--
+source:PdfReader("x.pdf").decrypt("{w}")
+--
+source:keyring.set_password("sys", "bob", "{w}")
+--
+source:dbutils.secrets.put(scope="s", key="k", string_value="{l}")
+--
+source:st.secrets["db"]["password"] == "{w}"
+--
+source:%sql --connection_string "postgresql://bob:{w}@h/db"
+--
+source:%load_ext sql
+%sql mysql://bob:{w}@h/db
+--
+source:!PGPASSWORD={w} psql -h h -U bob -c 'select 1'
+--
+source:!export PGPASSWORD='{w}'; psql -h h
+--
+source:!pip install --index-url https://__token__:{l}@gitlab.x.org/simple pkg
+--
+source:!git clone https://bob:{l}@github.com/x/y
+--
+source:!git clone https://oauth2:{l}@gitlab.com/x/y
+--
+source:!ngrok authtoken {l}
+--
+source:!ngrok config add-authtoken {l}
+--
+source:ngrok.set_auth_token("{l}")
+--
+source:!kaggle competitions download -c titanic --key {l}
+--
+source:!dvc remote modify myremote password {w}
+--
+source:!dvc remote modify --local myremote secret_access_key {l}
+--
+source:!mc alias set minio http://h:9000 minio {l}
+--
+source:!aws configure set aws_secret_access_key {k} --profile x
+--
+source:!rclone config create x s3 access_key_id=AKX secret_access_key={k}
+--
+source:!jupyter lab --NotebookApp.token={l}
+--
+text:    http://127.0.0.1:8888/lab?token={h40}
+--
+source:!influx -token {l}
+--
+source:InfluxDBClient(url="x", token="{l}", org="y")
+--
+source:session = Session(); session.headers.update({"Authorization": "Token {l}"})
+--
+source:session.headers["X-Auth-Token"] = "{l}"
+--
+source:client = weaviate.connect_to_wcs("x", auth_credentials=AuthApiKey("{l}"))
+--
+source:login_data = dict(username="bob", pass_="{w}")
+--
+source:config = configparser.ConfigParser(); config.read_string("[db]\npassword={w}")
+--
+text:DatabricksError: token='{l}' is invalid
+--
+text:Config: host=https://x.azuredatabricks.net, token={l}, auth_type=pat
+--
+text:{"auths": {"r.example.org": {"auth": "{b}"}}}
+--
+text:  auth: {b}
+--
+text:client-certificate-data: LS0tLS1
+client-key-data: {l}
+--
+text:users:
+- name: bob
+  user:
+    token: {l}
+--
+text:sslpassword={w}
+--
+text:<Parameter name='password' value='{w}'>
+--
+text:Variable name: DB_PASSWORD, value: {w}
+--
+text:Secret value: {l}
+--
+text:secret_value = "{l}"
+--
+source:w3 = Account.from_key("0x{h}{h}")
+--
+text:private key: 0x{h}{h}
+""",
 }
 
 WHOLE = """
@@ -1441,6 +1984,203 @@ cookiecutter, cookie dough, cookies and cream
 author, authority, authentic, coauthor
 --
 sign in, log in, login page, connect the dots, basic facts, bearer of news
+--
+le mot de passe est requis
+--
+Le mot de passe doit contenir 8 caractères
+--
+mot de passe : obligatoire
+--
+la clave es el nombre
+--
+parola: substantivo
+--
+!curl --cookie jar.txt https://example.org
+--
+!curl -b theme=dark https://example.org
+--
+.example.org	TRUE	/	TRUE	1767225600	theme	dark
+--
+chr1	TRUE	/	FALSE	0	gene	ACGTACGTACGT
+--
+typer.Option("data", "--folder")
+--
+typer.Option(..., "--password")
+--
+typer.Option(None, "--password", prompt=True)
+--
+Schlüssel: Name
+--
+chiave = "nome"
+--
+jeton = "mot"
+--
+jetons = tokenizer.encode(texte)
+--
+sandi beach
+--
+palavra = "casa"
+--
+cle = "id"
+--
+clé primaire: id
+--
+helm upgrade x ./c --set image.tag=1.2.3 --set replicas=3
+--
+commit 9c1185a5c5e9fc54612808977ee8f548b2258d31
+--
+sha256:9c1185a5c5e9fc54612808977ee8f548b2258d319c1185a5c5e9fc5461280897
+--
+model hash: 9c1185a5c5e9fc54612808977ee8f548
+--
+doi:10.1038/s41586-020-2649-2
+--
+https://doi.org/10.1103/PhysRevLett.116.061102
+--
+arXiv:2301.12345v2 [cs.LG]
+--
+ISBN 978-3-16-148410-0
+--
+run_id = "9c1185a5c5e9fc54612808977ee8f548"
+--
+experiment_id: 550e8400-e29b-41d4-a716-446655440000
+--
+seq = "ATGGCCATTGTAATGGGCCGCTGAAAGGGTGCCCGATAGATGGCCATTGTAATGGGCCGC"
+--
+>sp|P69905|HBA_HUMAN Hemoglobin subunit alpha
+MVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHFDLSHGSAQVKGHGKKVADALTNAVAHVDDMPNA
+--
+@SRR001666.1 071112_SLXA-EAS1_s_7:5:1:817:345 length=36
+GGGTGATGGCCGCTGCCGATGGCGTCAAATCCCACC
++
+IIIIIIIIIIIIIIIIIIIIIIIIIIIIII9IG9IC
+--
+smiles = "CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O"
+--
+InChI=1S/C9H8O4/c1-6(10)13-8-5-3-2-4-7(8)9(11)12/h2-5H,1H3,(H,11,12)
+--
+InChIKey: BSYNRYMUTXBXSQ-UHFFFAOYSA-N
+--
+inchi_key = "BSYNRYMUTXBXSQ-UHFFFAOYSA-N"
+--
+model = "meta-llama/Llama-3.1-8B-Instruct"
+--
+AutoModel.from_pretrained("sentence-transformers/all-MiniLM-L6-v2")
+--
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased", use_fast=True)
+--
+{'input_ids': [101, 7592, 102], 'token_type_ids': [0, 0, 0], 'attention_mask': [1, 1, 1]}
+--
+special_tokens_map: {'unk_token': '[UNK]', 'sep_token': '[SEP]', 'pad_token': '[PAD]'}
+--
+tokenizer.add_special_tokens({"pad_token": "<|endoftext|>"})
+--
+df.set_index("primary_key").join(other, on="foreign_key")
+--
+dict_keys(['user', 'token', 'key', 'password_hash', 'session_id'])
+--
+Index(['session_id', 'user_id', 'auth_method', 'token_length'], dtype='object')
+--
+df["session_id"].nunique()
+--
+ session_id  clicks
+ 2024010112      12
+ 2024010113      14
+--
+df["pass_rate"] = df.passed / df.total
+--
+      pass_rate  key_rate
+2020  0.93       0.12
+--
+3.14159265358979323846264338327950288419716939937510582097494459
+--
+123456789012345678901234567890123456789012345678901234567890
+--
+ISIN US0378331005, IBAN-like DE89370400440532013000
+--
+gene ENSG00000139618, transcript ENST00000380152, protein ENSP00000369497, rs12345678
+--
+chr17:43044295-43125483
+--
+PDB 1A3N, UniProt P68871, GO:0005833, KEGG hsa:3043
+--
+x = b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kg=="
+--
+secretion = 12.5; secretary = "Ann"; secrets_of_life = 42
+--
+passenger_id: 123456
+--
+keypoints = np.zeros((17, 3)); keyframe = 12; monkey = "capuchin7"
+--
+authors: A. Smith, B. Jones; author_id: 7103219584
+--
+DataFrame(columns=["author", "key", "DOI10.1000/xyz123"])
+--
+@article{smith2020deep, author={Smith, A}, key={smith2020}, doi={10.1000/xyz123}}
+--
+torch.Size([32, 128, 768]) torch.float32 cuda:0
+--
+<matplotlib.collections.PathCollection at 0x7f3c8c1b2d90>
+--
+Tensor("dense_1/BiasAdd:0", shape=(None, 10), dtype=float32)
+--
+checkpoint-12000/model-00001-of-00003.safetensors 4.9G
+--
+epoch 12/100 loss=0.0123 val_loss=0.0345 acc=0.9876 lr=1.0e-04
+--
+git+https://github.com/user/repo.git@9c1185a5c5e9fc54612808977ee8f548b2258d31
+--
+numpy-2.1.3-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64.whl
+--
+scikit_learn==1.5.2 --hash=sha256:b0768ad641981f5d3a198430a1d31c3e044ed2e8a6f22166b4d546a5116d7908
+--
+geohash u4pruydqqvj, h3 8928308280fffff, plus code 8FVC9G8F+6X
+--
+WKT: POINT(8.5417 47.3769); POLYGON((0 0, 0 1, 1 1, 0 0))
+--
+POSCAR Si8 5.43 5.43 5.43; space group Fd-3m (227)
+--
+session: 12 of 20; session 3 took 4.5 s
+--
+cookie_count = 12; cookies per user: 3.5
+--
+signature = inspect.signature(f); signature: (x, y=3)
+--
+signature: SBS5 0.34, SBS40 0.21, SBS2 0.11
+--
+mutational_signature = "SBS7a"
+--
+auth = "author"; cred = "credit"; credibility = 0.7
+--
+otp = "one time"; pin = 12; pins = [1, 2]
+--
+appid = 730; params = {"appid": 730, "filters": "price_overview"}
+--
+key = "temperature_2m"; key: str = "pressure_msl"
+--
+data[key] = value; for key, value in d.items(): print(key, value)
+--
+JSON key "abc123" missing
+--
+AES-256-GCM, RSA-2048, sha256, ed25519
+--
+s3://bucket/key/with/prefix/part-00000-9c1185a5-c5e9-fc54-6128-08977ee8f548.snappy.parquet
+--
+dvc.lock: md5: 9c1185a5c5e9fc54612808977ee8f548.dir
+--
+etag: "33a64df551425fcc55e4d42a148795d9f25f89d4"
+--
+orcid 0000-0002-1825-0097
+--
+token_ids = [15496, 995]; token_embeddings.shape = (1, 2, 768)
+--
+next_page_token: CAUQAA
+--
+mlflow run 9c1185a5c5e9fc54612808977ee8f548 finished
+--
+FINGERPRINT = "1010011010101010101110101010101010101"
+--
+Kcat/Km = 1.2e6 M-1 s-1; pKa = 4.76; passband 400-700 nm
 """
 """What only looks like a secret, or has the form of one and holds none."""
 

@@ -54,6 +54,8 @@ PARTS = {
     "secret_bare": "redaction",
     "secret_below": "redaction",
     "secret_calls": "redaction",
+    "secret_clients": "redaction",
+    "secret_languages": "redaction",
     "secret_commands": "redaction",
     "secret_siblings": "redaction",
     "secret_columns": "redaction",
