@@ -200,7 +200,8 @@ def test_a_plain_undo_means_the_memory_and_not_the_notes_written_since(project: 
     run.write(notes, b"what came out\n", seen=None)
     run.close()
     assert DATES in call(project, "diff").markdown
-    assert "Undone: remember" in call(project, "undo").markdown
+    told = call(project, "undo").markdown
+    assert "Undone: remember" in told and "Removed again: " in told and "Put back" not in told
     assert call(project, "list").exit == 1
     assert "Undone: session_notes" in call(project, "undo").markdown
     assert not notes.exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
@@ -95,13 +96,25 @@ def _undo(place: Place, arguments: Arguments) -> Page:
             files = history.undo(entry.id, force=True)
     index_follows(place)
     stays = f" Changed since, so left as they are: {', '.join(map(one, left))}." if left else ""
-    names = ", ".join(one(str(path)) for path in files) or "no file, since all held that already"
     return Page(
-        f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). Put back: {names}.{stays} The "
+        f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). {_became(files)}{stays} The "
         f"same turns are left out from now on; `{place.prefix}undo RUN` with the newest run of "
         f"`{place.prefix}history` takes the undo back.",
         {"undone": entry.id, "files": [str(path) for path in files]}
         | ({"left": list(left)} if left else {}),
+    )
+
+
+def _became(files: list[Path]) -> str:
+    """Return what an undo made of `files`, as sentences."""
+    if not files:
+        return "All files held that already."
+    put_back = [one(str(path)) for path in files if path.exists()]
+    removed = [one(str(path)) for path in files if not path.exists()]
+    return " ".join(
+        f"{what}: {', '.join(names)}."
+        for what, names in (("Put back", put_back), ("Removed again", removed))
+        if names
     )
 
 
