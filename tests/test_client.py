@@ -76,8 +76,13 @@ def start(recorded: Recorded) -> Iterator[Start]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start a worker that died again at once, and take it for hanging soon."""
+    """Start a worker that died again at once."""
     monkeypatch.setattr("ipymemory.restarts.FIRST_WAIT", 0.02)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a worker for hanging soon, which on a busy machine one that lives may be taken for."""
     monkeypatch.setattr("ipymemory.restarts.HEARD_SECONDS", 0.5)
     monkeypatch.setattr("ipymemory.restarts.GRACE_SECONDS", 0.3)
 
@@ -505,7 +510,7 @@ def test_restarts_take_longer_each_time_and_begin_anew() -> None:
 
 @pytest.mark.spec("L2")
 def test_one_that_stands_still_is_ended_and_started_again(
-    recorded: Recorded, start: Start, quick: None
+    recorded: Recorded, start: Start, quick: None, impatient: None
 ) -> None:
     client = start()
     recorded.cell("before = 1")
