@@ -26,24 +26,13 @@ from ipymemory.pipes import End, encode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.restarts import DEATHS_AN_HOUR, Restarts, Suspicion
 from ipymemory.starting import Started
+from ipymemory.unheard import Unheard
 
 log = logging.getLogger(__name__)
 
 READER_SECONDS = 2.0
 """What the reader gets to read the last words of a worker that ended. Its pipe may be held open
 for ever, by a child that user code forked while the worker was started."""
-
-MOST_UNHEARD = 4096
-"""Bytes that may be in a pipe unheard: the smallest one, on Windows, holds as many."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Unheard:
-    """A message that the worker has not said it heard."""
-
-    since: float
-    size: int
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +80,7 @@ class Sender:
         self._reader: threading.Thread | None = None
         self._process: Started | None = None
         self._out: End | None = None
-        self._unheard: deque[_Unheard] = deque()
+        self._unheard = Unheard()
         self._asks: deque[Ask] = deque()
         self._cancels: deque[int] = deque()
         self._environment: dict[str, str | None] = {}
@@ -177,7 +166,7 @@ class Sender:
         if self._dead is not None:
             until.append(self._dead + READER_SECONDS)
         elif self._process is not None and not self._why:
-            since = self._unheard_since()
+            since = self._unheard.since
             if since is not None:
                 until.append(self._suspicion.next_look(since))
         if self._process is None and (self.hinted or self._asks):
@@ -196,7 +185,7 @@ class Sender:
         elif (
             process is not None
             and not self._why
-            and self._suspicion.confirmed(self._unheard_since(), time.monotonic())
+            and self._suspicion.confirmed(self._unheard.since, time.monotonic())
         ):
             self._why = f"it did not hear for {self._suspicion.limit:g} s and was ended"
             self._suspicion.ended(hung=True)
@@ -213,17 +202,17 @@ class Sender:
 
     def _send_what_fits(self) -> None:
         """Send what there is to send, as long as little enough of it is unheard."""
-        while self._cancels and self._room():
+        while self._cancels and self._unheard.room:
             self._send({"type": "cancel", "id": self._cancels.popleft()})
-        if self.unsettled and self._room():
+        if self.unsettled and self._unheard.room:
             self.unsettled = False
             self._send({"type": "settings", "settings": self.settings.as_dict()})
-        if self.hinted and self._room() and not any(u.kind == "turn" for u in self._unheard):
+        if self.hinted and self._unheard.room and not self._unheard.has("turn"):
             self._tell_environment()
             # Before the worker reads: what is recorded from now on needs a hint of its own.
             self.hinted = False
             self._send({"type": "turn"})
-        while self._asks and self._room():
+        while self._asks and self._unheard.room:
             ask = self._asks.popleft()
             if ask.number in self.waiting:
                 ask.sent = True
@@ -239,19 +228,10 @@ class Sender:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         data = encode(message)
-        self._unheard.append(_Unheard(time.monotonic(), len(data), str(message["type"])))
+        self._unheard.sent(str(message["type"]), len(data))
         # Of one that just died the reader tells.
         if self._out is not None:
             self._out.write(data)
-
-    def _room(self) -> bool:
-        return sum(each.size for each in tuple(self._unheard)) < MOST_UNHEARD
-
-    def _unheard_since(self) -> float | None:
-        try:
-            return self._unheard[0].since
-        except IndexError:  # the reader takes them away
-            return None
 
     def _start(self) -> bool:
         """Start a worker where it is time; return whether there is one now."""
@@ -351,8 +331,7 @@ class Sender:
         self._queue.put(_Ended(process, code))
 
     def _on_heard(self) -> None:
-        if self._unheard:
-            self._unheard.popleft()
+        self._unheard.heard()
         if self.hinted or self.unsettled or self._asks or self._cancels:
             self._queue.put(None)
 

@@ -72,6 +72,7 @@ PARTS = {
     "pipes": "worker",
     "answers": "worker",
     "sending": "client",
+    "unheard": "client",
     "starting": "client",
     "listening": "client",
     "streaming": "client",
