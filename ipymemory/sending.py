@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import subprocess
 import threading
 import time
 from collections import deque
@@ -137,7 +136,7 @@ class Sender:
             self._thread.join(max(0.0, end - time.monotonic()))
         process = self._process
         if not drain and process is not None:
-            _kill(process)
+            starting.kill(process)
         if self._reader is not None:
             self._reader.join(max(0.0, end - time.monotonic()))
 
@@ -189,7 +188,7 @@ class Sender:
         ):
             self._why = f"it did not hear for {self._suspicion.limit:g} s and was ended"
             self._suspicion.ended(hung=True)
-            _kill(process)
+            starting.kill(process)
             return
         if self._process is None:
             if not self.hinted and not self._asks:
@@ -253,7 +252,7 @@ class Sender:
         try:
             self._reader = _thread(lambda: self._read_all(process, source), "ipymemory-reader")
         except RuntimeError:
-            _kill(process)
+            starting.kill(process)
             process.wait()
             out.close()
             source.close()
@@ -320,28 +319,20 @@ class Sender:
         try:
             if not self.listener.listen(source):
                 self._why = "it wrote rubbish"
-                _kill(process)
+                starting.kill(process)
             source.close()
             code = process.wait()
         except Exception:
             log.exception("the worker's answers could not be read")
             code = -1
             source.close()
-            _kill(process)
+            starting.kill(process)
         self._queue.put(_Ended(process, code))
 
     def _on_heard(self) -> None:
         self._unheard.heard()
         if self.hinted or self.unsettled or self._asks or self._cancels:
             self._queue.put(None)
-
-
-def _kill(process: Started) -> None:
-    """End `process` at once, also one that was stopped; nothing happens when it is gone."""
-    try:
-        process.kill()
-    except (OSError, subprocess.SubprocessError):
-        log.warning("the worker %d could not be ended", process.pid)
 
 
 def _thread(target: Callable[[], None], name: str) -> threading.Thread:

@@ -9,6 +9,7 @@ into, behind all else, where they hide nothing.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from typing import Any
 import ipymemory
 from ipymemory.messages_api.address import VARIABLES
 from ipymemory.pipes import End
+
+log = logging.getLogger(__name__)
 
 LOG_BYTES = 1_000_000
 """The worker's log begins anew when it is longer."""
@@ -158,3 +161,11 @@ def _working_folder() -> set[str]:
         return {"", ".", str(Path.cwd()), os.path.realpath(".")}
     except OSError:
         return {"", "."}
+
+
+def kill(process: Started) -> None:
+    """End `process` at once, also one that was stopped; nothing happens when it is gone."""
+    try:
+        process.kill()
+    except (OSError, subprocess.SubprocessError):
+        log.warning("the worker %d could not be ended", process.pid)
