@@ -15,7 +15,7 @@ from pathlib import Path
 from ipymemory import __version__, kernel_hook, places
 from ipymemory.commands import calling, helping
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
-from ipymemory.commands.place import Place
+from ipymemory.commands.place import Place, Screen
 from ipymemory.commands.table import COMMANDS
 from ipymemory.config import Settings
 from ipymemory.config_files import config_files
@@ -84,7 +84,15 @@ def here() -> Place:
     settings, problems = Settings.read(config, files, failed)
     home = places.home(settings.memory.home)
     project = places.project_of(Path.cwd(), home, share_worktrees=settings.memory.share_worktrees)
-    return Place(settings, home, project, ask=_ask, prefix=PREFIX, problems=problems)
+    return Place(
+        settings, home, project, ask=_ask, prefix=PREFIX, problems=problems, screen=_screen
+    )
+
+
+def _screen() -> Screen:
+    from ipymemory.dream_shown import Line  # late: rich is seldom needed
+
+    return Line()
 
 
 def _ask(question: str) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,9 @@ _ROOM = 1024
 
 MOST_WAITING = 32
 """Questions that may wait for their answers at once."""
+
+MEANWHILE_SECONDS = 0.25
+"""How often who waits for an answer may show how far it is."""
 
 
 def fits(question: str) -> bool:
@@ -106,10 +110,17 @@ class Client:
             self._sender.unsettled = True
             self._sender.wake()
 
-    def ask(self, name: str, timeout: float, **arguments: Any) -> Any:
+    def ask(
+        self,
+        name: str,
+        timeout: float,
+        meanwhile: Callable[[], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
         """Ask the worker, which is started if need be, and wait at most `timeout` seconds.
 
-        Raises `WorkerError` when it cannot answer or does not in time.
+        `meanwhile` is called some times a second on the thread that waits. Raises `WorkerError`
+        when it cannot answer or does not in time.
         """
         sender, ask = self._sender, self._new_ask(name, arguments)
         number = ask.number
@@ -117,7 +128,7 @@ class Client:
         try:
             if not sender.wake(ask):
                 raise WorkerError(f"The worker cannot be reached: {self.last_error}. Try again.")
-            if not ask.there.wait(timeout):
+            if not _waited(ask, timeout, meanwhile):
                 why = f" ({self.last_error})" if self.last_error else ""
                 raise WorkerError(
                     f"The worker has not answered for {timeout:g} s{why}. Try again, or see "
@@ -170,3 +181,15 @@ class Client:
             return
         self._closing = True
         self._sender.close(timeout, drain=drain)
+
+
+def _waited(ask: Ask, timeout: float, meanwhile: Callable[[], None] | None) -> bool:
+    """Wait for the answer; return whether it came in time."""
+    if meanwhile is None:
+        return ask.there.wait(timeout)
+    end = time.monotonic() + timeout
+    while not ask.there.wait(max(0.0, min(MEANWHILE_SECONDS, end - time.monotonic()))):
+        if time.monotonic() >= end:
+            return False
+        meanwhile()
+    return True

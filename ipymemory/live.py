@@ -223,7 +223,13 @@ class LiveSession:
         self._recorder.resume()
         self.happened("resumed")
 
-    def ask(self, name: str, timeout: float, **arguments: Any) -> Any:
+    def ask(
+        self,
+        name: str,
+        timeout: float,
+        meanwhile: Callable[[], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
         """Ask the worker, which is started if need be; raises `WorkerError`."""
         if (
             self._client is None
@@ -236,7 +242,7 @@ class LiveSession:
             )
         # A command that follows a cell at once is about that cell too.
         self._recorder.settle()
-        return self._client.ask(name, timeout, **arguments)
+        return self._client.ask(name, timeout, meanwhile, **arguments)
 
     @contextlib.contextmanager
     def asking(self, question: str, last: int | None, cell: Asked) -> Iterator[Stream]:

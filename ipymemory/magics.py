@@ -32,7 +32,8 @@ from ipymemory.errors import IpymemoryError
 if TYPE_CHECKING:
     from ipymemory.asking import Asker
     from ipymemory.commands.pages import Page
-    from ipymemory.commands.place import Place
+    from ipymemory.commands.place import Place, Screen
+    from ipymemory.dream_shown import Cell
 
 PREFIX = "%memory "
 
@@ -43,10 +44,11 @@ _ASK = re.compile(
 """A line in which somebody asks or tells in words of their own; a backslash at its end goes on."""
 
 
-def show(shell: Any, page: Page) -> None:
+def show(shell: Any, page: Page, cell: Cell | None = None) -> None:
     """Put `page` into the cell that runs: as Markdown in a kernel, as text in a terminal.
 
-    What was passed over is said below it, and beside it where the text must be JSON alone.
+    Into the `cell` that shows how far a dream is, where there is one. What was passed over is said
+    below it, and beside it where the text must be JSON alone.
     """
     from ipymemory.neutral import plain  # late: loading needs none of it
 
@@ -62,9 +64,15 @@ def show(shell: Any, page: Page) -> None:
 
     markdown = plain("\n\n".join((page.markdown, *said)))
     text = "\n".join((text, *map(plain, said)))
-    display(  # type: ignore[no-untyped-call]
-        {"text/markdown": markdown, "text/plain": text}, raw=True
-    )
+    data = {"text/markdown": markdown, "text/plain": text}
+    if page.dream is not None:
+        from ipymemory.dream_shown import bundle  # late: loading needs none of it
+
+        data = {**bundle(page.dream), **data}
+    if cell is not None:
+        cell.put(data)
+    else:
+        display(data, raw=True)  # type: ignore[no-untyped-call]
 
 
 def refusal(error: IpymemoryError) -> UsageError:
@@ -179,17 +187,27 @@ class MemoryMagics(Magics):
 
         from ipymemory.commands import table  # late: loading needs none of it
 
+        cell: list[Cell] = []
+
+        def screen() -> Screen:
+            from ipymemory.dream_shown import Cell, Line  # late: dreams are rare
+
+            if getattr(self.shell, "kernel", None) is None:
+                return Line()
+            cell.append(Cell(self._asker.aside))
+            return cell[-1]
+
         try:
             words = table.sentence(line)
             if words is None:
                 words = arg_split(line, posix=True, strict=False)
-            page = table.call(self._place(), words)
+            page = table.call(replace(self._place(), screen=screen), words)
         except IpymemoryError as error:
             raise refusal(error) from None
         with self._asker.aside():
             if not page.pure and (news := self._asker.news(page.markdown)):
                 page = replace(page, warnings=(*page.warnings, news))
-            show(self.shell, page)
+            show(self.shell, page, cell[-1] if cell else None)
             if page.next_input:
                 self.shell.set_next_input(page.next_input)
 

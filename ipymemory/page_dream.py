@@ -25,8 +25,8 @@ STANDING = "dream"
 """The command by which a page asks how the dream stands that another process may be having."""
 
 _STATE = (
-    *("id", "status", "phase", "step", "started", "sessions", "reviewed", "files", "engine"),
-    *("turns", "calls", "tokens", "usd", "seconds", "run", "error", "counts"),
+    *("id", "status", "phase", "step", "started", "memories", "sessions", "reviewed"),
+    *("files", "engine", "turns", "calls", "tokens", "usd", "seconds", "run", "error", "counts"),
 )
 _PASSING = {"dream_turn": "turn", "dream_file": "file", "doing": "doing"}
 """What is shown while it comes, by kind of event and the field that bears it."""
@@ -41,13 +41,13 @@ def told(event: Mapping[str, Any]) -> dict[str, Any] | None:
     if name := _PASSING.get(kind):
         return {name: dict(details)}
     if kind in ("dream", "finished", "failed"):
-        return {"state": _counts(details)}
+        return {"state": counts(details)}
     return None
 
 
 def standing(project: Project, settings: Settings) -> dict[str, Any]:
     """Return how the last dream of the project stands, nothing where there was none."""
-    return _counts(dream_state.state(project, settings))
+    return counts(dream_state.state(project, settings))
 
 
 def end(project: Project, settings: Settings, id: str) -> dict[str, Any]:
@@ -65,5 +65,6 @@ def end(project: Project, settings: Settings, id: str) -> dict[str, Any]:
     return {"type": "ok", "killed": running, "text": text}
 
 
-def _counts(details: Mapping[str, Any]) -> dict[str, Any]:
+def counts(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of how a dream stands what may be kept: no word of a memory."""
     return {name: details[name] for name in _STATE if name in details}

@@ -16,13 +16,14 @@ from typing import Any
 import dream_set
 import pytest
 from kernels import Kernel, eventually
-from model_server import ModelServer
+from model_server import Fault, ModelServer
 from pages import Page
 from recorded import Recorded
 from scripted import Call, good
 
 from ipymemory.config import Settings
 from ipymemory.dream_lock import NAME
+from ipymemory.dream_shown import MIME
 from ipymemory.memory_files import MemoryFolder, drafts, opened
 from ipymemory.memory_files.values import Draft, Source
 
@@ -197,3 +198,82 @@ def test_a_model_dreams_its_turns_are_watched_and_undone(
         assert each not in words(told), each
     eventually(lambda: "dream" in kernel.run("%memory cost").markdown, "the bill")
     undone(kernel, aged, before)
+
+
+@pytest.fixture
+def dreaming(
+    aged: Aged, new_kernel: Callable[..., Any], server: ModelServer
+) -> tuple[Kernel, ModelServer]:
+    """A kernel whose dreams only a person begins, with a model for them."""
+    kernel: Kernel = new_kernel()
+    kernel.run("%load_ext ipymemory")
+    kernel.run("%config Dream.enabled = False")
+    for name, value in server.environment().items():
+        kernel.run(f"%env {name}={value}")
+    kernel.run("%memory engine anthropic")
+    kernel.run("zone = 'Europe/Vienna'")
+    return kernel, server
+
+
+def displays(ran: Any) -> list[dict[str, Any]]:
+    """Return what the cell's displays held, one after the other."""
+    kinds = ("display_data", "update_display_data")
+    return [content["data"] for kind, content in ran.messages if kind in kinds]
+
+
+@pytest.mark.spec("D6", "D7", "L12")
+def test_the_cell_that_dreams_shows_how_far_it_is_and_keeps_counts(
+    dreaming: tuple[Kernel, ModelServer],
+) -> None:
+    kernel, server = dreaming
+    script = good(*LOOKS, MERGE, words="The exports are one memory now, " * 40)
+
+    def brain(body: dict[str, Any], number: int) -> Any:
+        time.sleep(0.6)
+        return script(body, number)
+
+    server.brain = brain
+    ran = kernel.run("%memory dream --now", timeout=90)
+    assert ran.reply["status"] == "ok", ran.reply
+    shown = displays(ran)
+    assert len(shown) > 3 and len(ran.kinds) - ran.kinds.count("comm_msg") == len(shown)
+    assert ran.kinds.count("display_data") == 1, "one display, updated in place"
+    before = [each["text/plain"] for each in shown[:-1]]
+    assert "ipymemory dream --kill" in shown[0]["text/markdown"]
+    assert any("brings together" in each for each in before)
+    for each in ("5 of 5 sessions reviewed", "turns", "tool calls", "tokens", " $", " s"):
+        assert each in before[-1]
+    for each in shown:
+        assert set(each) == {"text/plain", "text/markdown", MIME}
+    states = [each[MIME]["state"] for each in shown]
+    assert states[1]["status"] == "running" and states[1]["id"] == states[-1]["id"]
+    assert states[-1]["status"] == "done" and states[-1]["counts"]["merged"] == 11
+    assert "**11** said again" in shown[-1]["text/markdown"]
+    for each in ("town", "exports", "Vienna", "twin"):
+        assert each not in str(shown), each
+    # Also where somebody only asks how it stands it may be watched.
+    (page,) = displays(kernel.run("%memory dream"))
+    assert page[MIME]["state"] == {**page[MIME]["state"], **states[-1]}
+    assert "ended: done" in page["text/markdown"]
+    assert set(displays(kernel.run("%memory dream --json"))[0]) == {"text/plain", "text/markdown"}
+    assert "display_data" not in str(kernel.cells()[-1]["outputs"]), "ours is not on record"
+
+
+@pytest.mark.spec("D6")
+def test_the_stop_button_ends_the_dream_of_the_cell(
+    dreaming: tuple[Kernel, ModelServer], aged: Aged
+) -> None:
+    kernel, server = dreaming
+    server.faults = [Fault("hang")]
+    before = aged.held()
+    request = kernel.send("%memory dream --now")
+    eventually(lambda: server.requests, "the model is asked", 60)
+    began = time.monotonic()
+    kernel.interrupt()
+    ran = kernel.collect(request)
+    assert time.monotonic() - began < 2
+    assert ran.reply["status"] == "error" and ran.reply["ename"] == "KeyboardInterrupt"
+    assert "memories are as they were" in str(displays(ran)[-1])
+    assert "tidying" not in str(displays(ran)[-1]) and aged.held() == before
+    (state,) = aged.home.glob("projects/*/dream/state.json")
+    assert json.loads(state.read_text())["status"] == "killed"

@@ -138,6 +138,8 @@ PARTS = {
     "dream_journal": "dream_lock",
     "dream_state": "dream_lock",
     "dream_recovery": "dream_lock",
+    "dream_line": "dream_lock",
+    "dream_shown": "asking",
     "dream_model": "session",
     "dream_questions": "learning",
     "dream_outcome": "learning",

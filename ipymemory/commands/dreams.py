@@ -6,8 +6,11 @@ somebody asks for it (``--dry-run``, ``diff``), and in a terminal.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipymemory.commands.amounts import counted
@@ -18,12 +21,18 @@ from ipymemory.commands.runs import fence
 from ipymemory.errors import CommandError
 from ipymemory.history import SHORT, History
 from ipymemory.memory_files import opened
+from ipymemory.stopping import Stopped
 
 if TYPE_CHECKING:
     from ipymemory.jobs.dream import Context
 
 ASK_SECONDS = 1860.0
 """Longest wait for a dream: above what one may take by `Dream.minutes` (30)."""
+
+KILLED = "The dream was ended. The memories are as they were."
+
+STOP_SECONDS = 1.5
+"""How long an interrupt waits for the dream to end: it looks for that all the time (D6)."""
 
 LOCKED = 3
 """Exit code where another dream holds the lock (interface.md)."""
@@ -75,11 +84,71 @@ def _now(place: Place, *, yes: bool) -> Page:
                 {**plan.data, "status": "refused"},
             )
     if place.live is not None:
-        answer = place.live.ask("dream", ASK_SECONDS, confirmed=folder.proposes)
-        told: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {}
-        return _ended(place, told)
-    found = dream.dream(_context(place, confirmed=folder.proposes))
+        return _ended(place, _watched(place, "dream", confirmed=folder.proposes))
+    context = _context(place, confirmed=folder.proposes)
+    with _shown(place) as show:
+        context.bus.subscribe(
+            lambda event: show(event.details) if event.kind == dream.JOB else None
+        )
+        found = dream.dream(context)
     return _ended(place, found.as_dict(), found.left)
+
+
+def _watched(place: Place, name: str, **arguments: Any) -> dict[str, Any]:
+    """Ask the worker for a dream and show how far it is; an interrupt ends the dream too.
+
+    Raises `WorkerError`, `Stopped`.
+    """
+    from ipymemory import dream_state
+
+    assert place.live is not None
+    before = dream_state.state(place.project, place.settings).get("id")
+    with _shown(place) as show:
+
+        def look() -> None:
+            state = dream_state.state(place.project, place.settings)
+            # Until ours begins, what stands there is how the last one ended.
+            known = state.get("status") != "running" and state.get("id") == before
+            show({} if known else state)
+
+        try:
+            answer = place.live.ask(name, ASK_SECONDS, meanwhile=look, **arguments)
+        except KeyboardInterrupt:
+            _stop(place, before)
+            raise Stopped(KILLED) from None
+    return dict(answer) if isinstance(answer, Mapping) else {}
+
+
+@contextlib.contextmanager
+def _shown(place: Place) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Yield what shows the person how a dream stands, as long as the block runs."""
+    screen = place.screen() if place.screen is not None else None
+    if screen is None:
+        yield lambda state: None
+        return
+    try:
+        yield screen.show
+    except KeyboardInterrupt:
+        screen.ended(KILLED)
+        raise
+    except BaseException:
+        screen.ended("")
+        raise
+    screen.done()
+
+
+def _stop(place: Place, before: object) -> None:
+    """Have the dream that was asked for end, also where it is about to begin."""
+    from ipymemory import dream_state
+
+    end = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < end:
+        state = dream_state.state(place.project, place.settings)
+        if state.get("status") == "running":
+            dream_state.kill(place.project, place.settings)
+        elif state.get("id") != before:
+            return
+        time.sleep(0.05)
 
 
 def _context(place: Place, *, confirmed: bool = False) -> Context:
@@ -95,11 +164,26 @@ def _context(place: Place, *, confirmed: bool = False) -> Context:
 
 
 def _ended(place: Place, told: Mapping[str, Any], left: Sequence[str] = ()) -> Page:
+    page = _end(place, told, left)
+    # One that was refused has not begun, so what stands there is another.
+    return page if told.get("status") == "refused" else _live(place, page)
+
+
+def _live(place: Place, page: Page) -> Page:
+    """Return the page with how the dream stands, where it may be watched."""
+    if place.live is None:
+        return page
+    from ipymemory import page_dream
+
+    return replace(page, dream=page_dream.standing(place.project, place.settings))
+
+
+def _end(place: Place, told: Mapping[str, Any], left: Sequence[str]) -> Page:
     status = told.get("status")
     if status == "locked":
         return Page(str(told.get("error")), dict(told), exit=LOCKED)
     if status == "killed":
-        return Page("The dream was ended. The memories are as they were.", dict(told))
+        return Page(KILLED, dict(told))
     if status != "done" and not told.get("run"):
         why = one(told.get("error") or status or "the worker gave no answer")
         return Page(
@@ -202,7 +286,7 @@ def _status(place: Place) -> Page:
     if gate:
         lines += ["", f"Gate: {one(gate)}."]
     lines += ["", f"`{place.prefix}dream --dry-run` shows what one would do now, `--now` does it."]
-    return Page("\n".join(lines), data)
+    return _live(place, Page("\n".join(lines), data))
 
 
 def _kill(place: Place) -> Page:

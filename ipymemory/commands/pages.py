@@ -38,6 +38,8 @@ class Page:
     pure: bool = False
     next_input: str = ""
     """What the next cell is to hold, for the person to look at and keep."""
+    dream: Mapping[str, Any] | None = None
+    """How a dream stands, in counts, where the page is about one that can be watched."""
 
     def as_json(self) -> Page:
         """Return the page that shows its `data` as JSON, fenced in Markdown so that it stays so."""
@@ -45,7 +47,8 @@ class Page:
         if not text.isprintable():
             # The same value for a program, and nothing for a terminal to act upon.
             text = "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
-        return replace(self, markdown=f"```json\n{text}\n```", text=text, pure=True)
+        markdown = f"```json\n{text}\n```"
+        return replace(self, markdown=markdown, text=text, pure=True, dream=None)
 
     @property
     def plain(self) -> str:

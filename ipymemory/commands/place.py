@@ -6,7 +6,7 @@ extension fulfils; on the command line there is none, and a command works on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,14 +41,40 @@ class Live(Protocol):
     def resume(self) -> None:
         """Record again."""
 
-    def ask(self, name: str, timeout: float, **arguments: Any) -> Any:
-        """Ask the worker and wait at most `timeout` seconds; raises `WorkerError`."""
+    def ask(
+        self,
+        name: str,
+        timeout: float,
+        meanwhile: Callable[[], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Ask the worker and wait at most `timeout` seconds; raises `WorkerError`.
+
+        `meanwhile` is called some times a second while it waits.
+        """
 
     def happened(self, name: str, **details: Any) -> None:
         """Put an event into the transcript, if there is one."""
 
     def let_go(self) -> None:
         """Close the session's files and end its worker; the next turn begins a new session."""
+
+
+class Screen(Protocol):
+    """Where a command that waits shows how far it is."""
+
+    @property
+    def saved(self) -> bool:
+        """Whether what is shown is saved, with a notebook: then it holds counts."""
+
+    def show(self, state: Mapping[str, Any]) -> None:
+        """Show how it stands."""
+
+    def done(self) -> None:
+        """Make room for the page that the command returns."""
+
+    def ended(self, text: str) -> None:
+        """Put `text` in place of what is there: the command returns no page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +93,8 @@ class Place:
     folder: SessionFolder | None = None
     live: Live | None = None
     problems: tuple[str, ...] = ()
+    screen: Callable[[], Screen] | None = None
+    """Makes what shows the person how far a command is; None where nobody looks."""
     before: SessionFolder | None = None
     """What this notebook left, as long as this kernel has recorded nothing."""
 

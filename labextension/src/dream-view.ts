@@ -1,6 +1,6 @@
-/** The part of the panel that shows a dream: memories tidying themselves, in the open. */
+/** What shows a dream, in the panel and in the cell that began it: memories tidying themselves. */
 
-import { Dream, IState } from './dream';
+import { Dream, IFile, IState } from './dream';
 import { element } from './elements';
 
 const STEPS: Record<string, string> = {
@@ -16,36 +16,51 @@ const ENDED: Record<string, string> = {
   failed: 'The dream failed',
   dead: 'The dream died with its process; what it left is put right before the next one',
   locked: 'Another dream holds the memories',
-  refused: 'The memories were not tidied'
+  refused: 'The memories were not tidied',
+  dismissed: 'The plan was dropped, and the memories are as they were',
+  undone: 'The dream was taken back'
 };
 
 /** Seconds between two questions how a dream stands that runs. */
 const ASK = 3;
 
+/** A button of a dream: what it says, when it is there, and what it does. */
+interface IAction {
+  readonly button: HTMLButtonElement;
+  readonly there: (dream: Dream, state: IState) => boolean;
+}
+
 export class DreamView {
-  constructor() {
-    this.node = element('section', 'ipymemory-dream');
+  /** In a cell there is no heading. */
+  constructor(private _inCell = false) {
+    this.node = element(_inCell ? 'div' : 'section', 'ipymemory-dream');
+    this.node.setAttribute('role', _inCell ? 'group' : 'region');
     this.node.setAttribute('aria-label', 'Dream');
-    this._told = element('p', '');
+    this._told = element('p', 'ipymemory-told');
     this._told.setAttribute('role', 'status');
     this._count = element('p', 'ipymemory-quiet');
-    this._kill = element('button', '', 'End the dream') as HTMLButtonElement;
-    this._kill.type = 'button';
-    this._kill.title = 'The memories stay as they were';
-    // Not disabled while the dream ends: that would take the focus from a keyboard.
-    this._kill.addEventListener('click', () => {
-      if (!this._dream?.ending) {
-        void this._dream?.kill();
-      }
-    });
+    this._notice = element('p', 'ipymemory-notice');
+    this._notice.setAttribute('role', 'alert');
+    this._actions = [
+      this._action('End the dream', 'The memories stay as they were', 'kill', dream => dream.running),
+      this._action('Do it', 'Change exactly what is shown here', 'accept', dream => dream.waiting),
+      this._action('Dismiss', 'Leave the memories as they are', 'dismiss', dream => dream.waiting),
+      this._action(
+        'Undo the dream',
+        'Put all files back as they were before it',
+        'undo',
+        (_, state) => state.status === 'done' && state.run !== ''
+      )
+    ];
     this._turns = element('ul', 'ipymemory-turns');
     this._turns.setAttribute('aria-label', 'What the dream says');
     this._files = element('div', '');
     this.node.append(
-      element('h2', '', 'Dream'),
+      ...(_inCell ? [] : [element('h2', '', 'Dream')]),
       this._told,
       this._count,
-      this._kill,
+      ...this._actions.map(each => each.button),
+      this._notice,
       this._turns,
       this._files
     );
@@ -54,9 +69,10 @@ export class DreamView {
 
   readonly node: HTMLElement;
 
-  /** Show a dream as it stands; where there was none, nothing. */
-  show(dream: Dream | null): void {
+  /** Show a dream as it stands, where it is not `said` elsewhere; of none, nothing. */
+  show(dream: Dream | null, said = false): void {
     this._dream = dream;
+    this._said = said;
     const state = dream?.state ?? null;
     this.node.hidden = state === null;
     if (!dream || !state) {
@@ -65,38 +81,66 @@ export class DreamView {
     }
     this.node.dataset.status = state.status;
     put(this._told, told(state, dream.ending));
+    this._told.hidden = said;
     put(this._count, counted(state, dream.doing));
-    const focused = this._kill === document.activeElement;
-    this._kill.setAttribute('aria-disabled', String(dream.ending));
-    if (focused && !dream.running) {
-      // Before the button goes, so that a keyboard is not thrown back to the top.
-      this._told.tabIndex = -1;
-      this._told.focus();
+    put(this._notice, dream.notice);
+    this._notice.hidden = !dream.notice;
+    for (const { button, there } of this._actions) {
+      const shown = there(dream, state);
+      if (!shown && button === document.activeElement) {
+        // Before the button goes, so that a keyboard is not thrown back to the top.
+        this._told.tabIndex = -1;
+        this._told.focus();
+      }
+      button.hidden = !shown;
+      button.setAttribute('aria-disabled', String(dream.ending));
     }
-    this._kill.hidden = !dream.running;
     this._list(dream);
     this._tick(dream.running);
   }
 
+  /** Show nothing any more. */
+  stop(): void {
+    this._tick(false);
+    this._dream = null;
+  }
+
+  private _action(
+    label: string,
+    title: string,
+    what: 'kill' | 'accept' | 'dismiss' | 'undo',
+    there: IAction['there']
+  ): IAction {
+    const button = element('button', '', label) as HTMLButtonElement;
+    button.type = 'button';
+    button.title = title;
+    // Not disabled while the dream ends: that would take the focus from a keyboard.
+    button.addEventListener('click', () => {
+      if (!this._dream?.ending) {
+        void this._dream?.[what]();
+      }
+    });
+    return { button, there };
+  }
+
   private _list(dream: Dream): void {
-    const key = JSON.stringify([dream.turns, dream.files.length, dream.files[dream.files.length - 1]]);
+    const { files, turns } = dream;
+    const key = JSON.stringify([dream.id, dream.waiting, turns, files.length, files[files.length - 1]]);
     if (key === this._listed) {
       return;
     }
     this._listed = key;
-    this._turns.replaceChildren(...dream.turns.map(each => element('li', '', each)));
-    const open = this._files.querySelector('details')?.open ?? false;
+    this._turns.replaceChildren(...turns.map(each => element('li', '', each)));
+    const before = this._files.querySelector('details');
     this._files.replaceChildren();
-    if (dream.files.length) {
+    if (files.length) {
       const more = element('details', '') as HTMLDetailsElement;
-      more.open = open;
-      more.append(element('summary', '', `Files changed (${dream.files.length})`));
-      for (const each of dream.files) {
-        const diff = element('div', 'ipymemory-diff', each.diff);
-        diff.tabIndex = 0;
-        diff.setAttribute('role', 'group');
-        diff.setAttribute('aria-label', `What changed in ${each.name}`);
-        more.append(element('p', 'ipymemory-quiet', each.name), diff);
+      // What is asked about is shown.
+      more.open = dream.waiting || (before?.open ?? false);
+      const title = dream.waiting ? 'Files that would change' : 'Files changed';
+      more.append(element('summary', '', `${title} (${files.length})`));
+      for (const each of files) {
+        more.append(element('p', 'ipymemory-quiet', each.name), difference(each));
       }
       this._files.append(more);
     }
@@ -107,10 +151,11 @@ export class DreamView {
     if (running && !this._timer) {
       this._timer = window.setInterval(() => {
         if (this.node.isConnected && this._dream?.running) {
-          if (++this._ticks % ASK === 0) {
+          // One view of a page asks for all.
+          if (!this._inCell && ++this._ticks % ASK === 0) {
             void this._dream.ask();
           }
-          this.show(this._dream);
+          this.show(this._dream, this._said);
         } else {
           this._tick(false);
         }
@@ -122,14 +167,33 @@ export class DreamView {
   }
 
   private _dream: Dream | null = null;
+  private _said = false;
   private _told: HTMLElement;
   private _count: HTMLElement;
-  private _kill: HTMLButtonElement;
+  private _notice: HTMLElement;
+  private _actions: readonly IAction[];
   private _turns: HTMLElement;
   private _files: HTMLElement;
   private _listed = '';
   private _timer = 0;
   private _ticks = 0;
+}
+
+/** Return a difference as it came, its lines marked, reachable by the keyboard. */
+function difference(file: IFile): HTMLElement {
+  const diff = element('div', 'ipymemory-diff');
+  diff.tabIndex = 0;
+  diff.setAttribute('role', 'group');
+  diff.setAttribute('aria-label', `What changes in ${file.name}`);
+  for (const line of file.diff.split('\n')) {
+    if (line.startsWith('---') || line.startsWith('+++') || !line) {
+      continue;
+    }
+    const kind = line.startsWith('+') ? 'ins' : line.startsWith('-') ? 'del' : 'span';
+    const words = line.startsWith('@@') ? '…' : line.slice(1);
+    diff.append(element(kind, '', kind === 'span' ? `${words}\n` : words || ' '));
+  }
+  return diff;
 }
 
 function told(state: IState, ending: boolean): string {
@@ -139,11 +203,13 @@ function told(state: IState, ending: boolean): string {
   if (state.status === 'running') {
     return `A dream tidies the memories: it ${STEPS[state.step] ?? 'begins'}.`;
   }
+  const what = state.done.length ? state.done.join(', ') : 'there was nothing to tidy';
+  if (state.status === 'waiting') {
+    return `A dream would tidy the memories, and waits for your yes: ${what}.`;
+  }
   const end = ENDED[state.status] ?? `The dream ended: ${state.status}`;
   if (state.status === 'done') {
-    const what = state.done.length ? state.done.join(', ') : 'there was nothing to tidy';
-    const back = state.run ? ` %memory undo ${state.run.slice(0, 16)} takes all of it back.` : '';
-    return `${end}: ${what}.${back}`;
+    return `${end}: ${what}.`;
   }
   return state.error ? `${end}. ${state.error}` : `${end}.`;
 }
@@ -153,14 +219,18 @@ function counted(state: IState, doing: string): string {
     state.status === 'running'
       ? Math.max(0, Math.round((Date.now() - state.started) / 1000))
       : Math.round(state.seconds);
+  const sessions = some(state.sessions, 'session', 'sessions');
+  const reviewed = `${(state.reviewed ?? 0).toLocaleString()} of ${sessions} reviewed`;
   const found = [
     doing,
     some(state.memories, 'memory', 'memories'),
-    state.sessions ? `${some(state.sessions, 'session', 'sessions')} since the last` : '',
+    sessions && (state.reviewed === null ? `${sessions} since the last` : reviewed),
     some(state.files, 'file', 'files') && `${some(state.files, 'file', 'files')} written`,
-    state.tokens ? `${state.tokens.toLocaleString()} tokens` : '',
+    some(state.turns, 'turn', 'turns'),
+    some(state.calls, 'tool call', 'tool calls'),
+    some(state.tokens, 'token', 'tokens'),
     state.usd ? `${state.usd.toFixed(4)} $` : '',
-    `${seconds} s`
+    state.status === 'waiting' || state.status === 'undone' ? '' : `${seconds} s`
   ];
   return found.filter(each => each).join(' · ');
 }

@@ -15,6 +15,9 @@ import { Send } from './texts';
 const MOST_TURNS = 5;
 const MOST_FILES = 50;
 
+/** Files of a plan that are shown, as many as the kernel tells. */
+const MOST_PLANNED = 200;
+
 /** Kinds of work that a dream counts, with the words for them. */
 const COUNTED: readonly [string, string][] = [
   ['merged', 'merged'],
@@ -35,7 +38,11 @@ export interface IState {
   readonly started: number;
   readonly seconds: number;
   readonly sessions: number;
+  /** Of these sessions those that were looked through, null where none is to be. */
+  readonly reviewed: number | null;
   readonly files: number;
+  readonly turns: number;
+  readonly calls: number;
   readonly memories: number;
   readonly tokens: number;
   readonly usd: number;
@@ -63,6 +70,11 @@ export class Dream implements IDisposable {
     return this._state;
   }
 
+  /** Which dream it is, nothing where there was none. */
+  get id(): string {
+    return this._id;
+  }
+
   get running(): boolean {
     return this._state?.status === 'running';
   }
@@ -77,9 +89,19 @@ export class Dream implements IDisposable {
     return this._turns;
   }
 
-  /** The files it has written, with what changed. */
+  /** The files it has written, with what changed; of a plan that waits, those it would write. */
   get files(): readonly IFile[] {
-    return this._files;
+    return this.waiting ? this._plan : this._files;
+  }
+
+  /** Whether it waits for a yes. */
+  get waiting(): boolean {
+    return this._state?.status === 'waiting';
+  }
+
+  /** Why the last thing that was asked of it was not done, or nothing. */
+  get notice(): string {
+    return this._notice;
   }
 
   /** Whether it was told to end and has not yet. */
@@ -122,20 +144,36 @@ export class Dream implements IDisposable {
     if (doing) {
       this._doing = text(doing.text, 100);
     }
+    if (typeof message.notice === 'string') {
+      this._notice = text(message.notice, 500);
+      this._ending = false;
+    }
     this._changed.emit();
   }
 
-  /** End the dream that runs; return whether there was one. */
-  async kill(): Promise<boolean> {
+  /** End the dream that runs. */
+  async kill(): Promise<void> {
     this._ending = true;
-    this._changed.emit();
-    const reply = await this._send('command', { name: 'dream-kill', dream: this._id });
-    const found = reply?.killed === true;
-    if (!found) {
+    const reply = await this._press('dream-kill');
+    if (reply?.killed !== true) {
       this._ending = false;
       await this.ask();
     }
-    return found;
+  }
+
+  /** Do what waits for a yes, exactly as it is shown. */
+  async accept(): Promise<void> {
+    await this._press('dream-accept');
+  }
+
+  /** Drop what waits for a yes. */
+  async dismiss(): Promise<void> {
+    await this._press('dream-dismiss');
+  }
+
+  /** Take the dream back. */
+  async undo(): Promise<void> {
+    await this._press('dream-undo');
   }
 
   /** Ask how it stands: it may be another process that dreams, of which nobody else tells. */
@@ -146,9 +184,43 @@ export class Dream implements IDisposable {
     }
   }
 
+  /** Send what a button means; where it is refused, say why. */
+  private async _press(name: string): Promise<JSONObject | null> {
+    this._notice = '';
+    this._changed.emit();
+    const reply = await this._send('command', { name, dream: this._id });
+    if (!this._disposed) {
+      this._notice = !reply
+        ? 'The kernel cannot be reached.'
+        : reply.type === 'refused'
+          ? text(reply.text, 500)
+          : '';
+      this._read(reply?.state);
+      this._changed.emit();
+    }
+    return reply;
+  }
+
+  /** Get the files of the plan that waits, with what would change. */
+  private async _look(id: string): Promise<void> {
+    const reply = await this._send('command', { name: 'dream-plan', dream: id });
+    const files = reply?.files;
+    if (Array.isArray(files) && id === this._id && !this._disposed) {
+      this._plan = files
+        .slice(0, MOST_PLANNED)
+        .map(each => object(each))
+        .filter(each => each !== null)
+        .map(each => ({ name: text(each.file, 200), diff: text(each.diff, 5000) }));
+      this._changed.emit();
+    }
+  }
+
   private _forget(): void {
     this._turns = [];
     this._files = [];
+    this._plan = [];
+    this._planned = false;
+    this._notice = '';
     this._doing = '';
     this._ending = false;
   }
@@ -175,16 +247,23 @@ export class Dream implements IDisposable {
       started: Number.isNaN(began) ? (before?.started ?? 0) : began,
       seconds: number(told.seconds),
       sessions: number(told.sessions) || (before?.sessions ?? 0),
+      reviewed: typeof told.reviewed === 'number' ? told.reviewed : (before?.reviewed ?? null),
       files: number(told.files) || (before?.files ?? 0),
-      memories: number(counts.memories) || (before?.memories ?? 0),
+      turns: number(told.turns) || (before?.turns ?? 0),
+      calls: number(told.calls) || (before?.calls ?? 0),
+      memories: number(told.memories) || number(counts.memories) || (before?.memories ?? 0),
       tokens: number(told.tokens) || (before?.tokens ?? 0),
       usd: number(told.usd) || (before?.usd ?? 0),
-      run: text(told.run, 100),
+      run: text(told.run, 100) || (before?.run ?? ''),
       error: text(told.error, 500),
       done: COUNTED.filter(([key]) => number(counts[key])).map(
         ([key, word]) => `${number(counts[key]).toLocaleString()} ${word}`
       )
     };
+    if (this.waiting && !this._planned) {
+      this._planned = true;
+      void this._look(this._id);
+    }
   }
 
   private _state: IState | null = null;
@@ -192,6 +271,9 @@ export class Dream implements IDisposable {
   private _doing = '';
   private _turns: readonly string[] = [];
   private _files: readonly IFile[] = [];
+  private _plan: readonly IFile[] = [];
+  private _planned = false;
+  private _notice = '';
   private _ending = false;
   private _disposed = false;
   private _changed = new Signal<this, void>(this);

@@ -6,6 +6,8 @@ import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
+import { Signal } from '@lumino/signaling';
+import { register } from './dream-output';
 import { Link } from './link';
 import { Current, MemoryPanel, MemoryStatus, icon } from './panel';
 
@@ -52,6 +54,14 @@ const plugin: JupyterFrontEndPlugin<void> = {
     })().catch(error => console.warn('ipymemory: its settings were not read', error));
 
     const links = new WeakMap<NotebookPanel, Link>();
+    const added = new Signal<object, Link>({});
+    register(rendermime, {
+      added,
+      find: node => {
+        const notebook = tracker.find(each => each.node.contains(node));
+        return (notebook && links.get(notebook)) ?? null;
+      }
+    });
     const add = async (notebook: NotebookPanel) => {
       await settled;
       if (notebook.isDisposed || links.has(notebook)) {
@@ -59,6 +69,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
       const link = new Link(notebook, () => autoLoad);
       links.set(notebook, link);
+      added.emit(link);
       link.documents.asked.connect((_, cell) => panel.point(cell, show));
       if (tracker.currentWidget === notebook) {
         current.link = link;

@@ -489,6 +489,9 @@ def test_a_dream_is_shown_while_it_runs_and_ends_by_its_button(notebook: Noteboo
         nb.page.keyboard.press("Control+Enter")
         dream = nb.panel(".ipymemory-dream")
         dream.get_by_text("brings together").wait_for()
+        # the cell shows the same, in place of the words that are saved
+        nb.cell(2).locator(".ipymemory-dream[data-status='running']").wait_for()
+        assert not nb.cell(2).get_by_text("ipymemory dream --kill").is_visible()
         eventually(lambda: model.requests, "the model is asked")
         shot(nb, "dreaming")
         button = dream.get_by_role("button", name="End the dream")
@@ -503,7 +506,7 @@ def test_a_dream_is_shown_while_it_runs_and_ends_by_its_button(notebook: Noteboo
         assert (told - wish).total_seconds() < 1
         assert not button.is_visible()
         assert nb.page.evaluate("document.activeElement.closest('.ipymemory-dream') !== null")
-        nb.cell(2).get_by_text("The memories are as they were").wait_for()
+        nb.cell(2).get_by_text("The dream was ended. The").wait_for()
         nb.run(2)
         nb.panel(".ipymemory-dream[data-status='done']").wait_for()
         shot(nb, "dreamt")

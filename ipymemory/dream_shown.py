@@ -1,0 +1,127 @@
+"""A dream on the screen of whoever started it, while the command waits for its end.
+
+In a notebook it is one display of the cell, which the lab extension takes for a view of its own
+with the files, the differences and the buttons: those words reach the page by its comm and are
+saved nowhere. What the display itself holds, and every other frontend shows, are counts. In a
+terminal it is one line that goes when the dream is over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ipymemory import dream_line
+from ipymemory.page_dream import counts
+
+MIME = "application/vnd.ipymemory.dream+json"
+"""What the lab extension renders, also in its `dream-output.ts`."""
+
+VERSION = 1
+
+UPDATE_SECONDS = 1.0
+"""Least time between two updates of a display: each one is a change of the notebook."""
+
+ENDING = (
+    "`%memory dream --kill` in another notebook, `ipymemory dream --kill` in a terminal or the "
+    "stop button ends it."
+)
+
+
+def bundle(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the lab extension makes a view of; `state` is cut down to counts."""
+    return {MIME: {"v": VERSION, "state": counts(state)}}
+
+
+class Cell:
+    """The display of the cell that runs; `aside` leaves it out of the record of that cell."""
+
+    saved = True
+
+    def __init__(self, aside: Callable[[], AbstractContextManager[None]]) -> None:
+        self._aside = aside
+        self._display: Any = None
+        self._shown = 0.0
+
+    def show(self, state: Mapping[str, Any]) -> None:
+        """Show how the dream stands, at most once a second."""
+        now = time.monotonic()
+        if self._display is not None and now - self._shown < UPDATE_SECONDS:
+            return
+        self._shown = now
+        text = dream_line.line(state)
+        self.put(
+            {
+                **bundle({"status": "running", **state}),
+                "text/markdown": f"{text}\n\n{ENDING}",
+                "text/plain": text,
+            }
+        )
+
+    def put(self, data: Mapping[str, Any]) -> None:
+        """Show `data` in place of what is there."""
+        from IPython.display import display
+
+        with self._aside():
+            if self._display is None:
+                self._display = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            else:
+                self._display.update(data, raw=True)
+
+    def done(self) -> None:
+        """Leave what is there: the page will be `put` in its place."""
+
+    def ended(self, text: str) -> None:
+        """Put `text` in place of what is there, if anything is."""
+        if self._display is not None:
+            self.put({"text/markdown": text, "text/plain": text})
+
+
+class Line:
+    """One line of a terminal, on standard error: the output is for whoever reads that."""
+
+    saved = False
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(stderr=True, highlight=False)
+        self._state: Mapping[str, Any] = {}
+        self._live = (
+            Live(
+                get_renderable=self._text,
+                console=console,
+                refresh_per_second=4,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            if console.is_terminal
+            else None
+        )
+
+    def show(self, state: Mapping[str, Any]) -> None:
+        """Show how the dream stands; the time goes on by itself."""
+        self._state = state
+        if self._live is not None and not self._live.is_started:
+            self._live.start()
+
+    def done(self) -> None:
+        """Take the line away."""
+        if self._live is not None and self._live.is_started:
+            self._live.stop()
+
+    def ended(self, text: str) -> None:
+        """Take the line away; whatever ended it says why."""
+        self.done()
+
+    def _text(self) -> Any:
+        from rich.text import Text
+
+        from ipymemory.neutral import one_line
+
+        said = one_line(dream_line.line(self._state), 300)
+        return Text(said, style="dim", no_wrap=True, overflow="ellipsis")
