@@ -8,16 +8,18 @@ renamed file and another instruction have to be accepted anew.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ipymemory import looked_through, sessions
 from ipymemory.documents import Document
 from ipymemory.errors import IpymemoryError, PlaceError
 from ipymemory.files import locked, read_json, write_json
-from ipymemory.places import Project, real_path
+from ipymemory.places import Project, SessionFolder, real_path
 from ipymemory.redaction import mask
 from ipymemory.turns import utc_now
 
@@ -41,7 +43,7 @@ def key(path: Path, head: Document) -> str:
 
     Of the lines with their secrets masked: so a session's record gives the same as the file.
     """
-    lines = [mask(" ".join(each.split())) for each in (head.heading, head.instruction)]
+    lines = [_flat(mask(each)) for each in (head.heading, head.instruction)]
     made = json.dumps([str(real_path(path)), *lines]).encode("utf-8", "surrogatepass")
     return hashlib.sha256(made).hexdigest()[:32]
 
@@ -97,8 +99,72 @@ def forget(project: Project, paths: Iterable[Path]) -> None:
     )
 
 
+class Accepting:
+    """Tells which documents of a session's notebook may be written: accepted, or written here."""
+
+    def __init__(self, project: Project, folder: SessionFolder, notebook: Path | None) -> None:
+        self._project = project
+        self.path = notebook if notebook is not None else folder.path
+        """Where they stand: the notebook, else the session itself."""
+        self._known = known(project).accepted
+        self._held: str | None = None
+        with contextlib.suppress(IpymemoryError):
+            kernel = sessions.read(folder).generation
+            self._held = looked_through.opened(folder).get(kernel)
+        self._new: list[tuple[Path, Document]] = []
+
+    def may(self, head: Document, *, told: bool) -> bool:
+        """Return whether a document may be written; `told` when a page shows it."""
+        if key(self.path, head) in self._known:
+            return True
+        if came_with(self._held, head, told=told) and not (told and self._was_accepted(head)):
+            return False
+        self._new.append((self.path, head))
+        return True
+
+    def _was_accepted(self, head: Document) -> bool:
+        """Return whether it was accepted with the instruction that it had as the kernel began."""
+        lines = (self._held or "").splitlines()
+        heading = _flat(mask(head.heading))
+        return any(
+            key(self.path, replace(head, instruction=instruction)) in self._known
+            for at, line in enumerate(lines)
+            if _flat(line) == heading
+            for instruction in ("", *lines[at + 1 : at + 3])
+        )
+
+    def keep(self) -> None:
+        """Remember what was written here, for the next session; raises `IpymemoryError`."""
+        if self._new:
+            accept(self._project, self._new)
+
+
+def came_with(held: str | None, head: Document, *, told: bool) -> bool:
+    """Return whether a document was there when the kernel began, and so is somebody else's words.
+
+    `held` are the words of the saved notebook at that moment, masked, None where nobody knows.
+    One that a page `told` with another instruction since was changed there by a person; in a file
+    alone nobody knows who changed it.
+    """
+    if held is None:
+        return True
+    lines = [_flat(each) for each in held.splitlines()]
+    heading, instruction = _flat(mask(head.heading)), _flat(mask(head.instruction))
+    for at, line in enumerate(lines):
+        # Where none is left the words below may be the next cell's, so that it counts as the same.
+        if line == heading and (
+            not told or not instruction or instruction in lines[at + 1 : at + 3]
+        ):
+            return True
+    return False
+
+
+def _flat(line: str) -> str:
+    return " ".join(line.split())
+
+
 def _path(project: Project) -> Path:
-    return project.folder / "documents.json"
+    return project.folder / "magic-docs.json"
 
 
 def _read(project: Project) -> Known:
@@ -116,7 +182,7 @@ def _read(project: Project) -> Known:
 
 def _change(project: Project, change: Callable[[Known], Known]) -> None:
     """Put `change` of what is on record in its place, one process at a time."""
-    with locked(project.folder / ".documents.lock"):
+    with locked(project.folder / ".magic-docs.lock"):
         before = _read(project)
         after = change(before)
         if after != before:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ipymemory import document_proposals, document_records
 from ipymemory.config import Settings
+from ipymemory.document_acceptance import Accepting
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of_file
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
@@ -25,8 +26,9 @@ from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import Chapter
 from ipymemory.held import resolved
-from ipymemory.places import SessionFolder
+from ipymemory.places import Project, SessionFolder
 from ipymemory.redaction import Masker
+from ipymemory.transcript import Transcript
 from ipymemory.turns import Entry, Prose, Turn, new_id, utc_now
 
 _ROOM = 512
@@ -38,6 +40,7 @@ class Context:
     """What a run needs; `apply` tells whether the page may put updates in without asking."""
 
     folder: SessionFolder
+    project: Project
     settings: Settings
     bus: Bus
     notebook: Path | None
@@ -53,6 +56,8 @@ class Looked:
     refused: tuple[str, ...] = ()
     wrote: tuple[str, ...] = ()
     """Titles of the files that were written."""
+    waiting: tuple[str, ...] = ()
+    """Titles of those that nobody accepted yet (M2)."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -61,6 +66,7 @@ class Looked:
             "proposals": [each.title for each in self.proposals],
             "refused": list(self.refused),
             "wrote": list(self.wrote),
+            "waiting": list(self.waiting),
         }
 
 
@@ -79,21 +85,28 @@ class Look:
     def __init__(self, context: Context, entries: Sequence[Entry]) -> None:
         self.context = context
         self.refused: list[str] = []
+        self.waiting: list[str] = []
         self.found: list[Proposal] = []
         self.before = {each.cell: each for each in document_proposals.read(context.folder)}
         data = _saved(context.notebook)
         self.saved = _saved_documents(context.notebook, data)
         self.documents: list[Open] = []
-        texts = _documents(self.saved, entries)
+        told = _told(entries)
+        texts = _documents(self.saved, told)
         self.count = len(texts)
+        accepting = Accepting(context.project, context.folder, context.notebook)
         for cell, text in texts.items():
             head = find(text)
             if head is None:
+                continue
+            if not accepting.may(head, told=cell in told):
+                self.waiting.append(head.title[:MOST_TITLE])
                 continue
             if why := _refusal(context.settings, text, len(head.title)):
                 self.refused.append(f'"{head.title[:MOST_TITLE]}": {why}')
                 continue
             self.documents.append(Open(cell, text, head))
+        accepting.keep()
         turns, cells = _turns(context.notebook, data, entries) if self.documents else ((), ())
         name = context.notebook.name if context.notebook is not None else "this session"
         self.chapters = [Chapter(name, turns)]
@@ -140,7 +153,9 @@ class Look:
         document_proposals.write(self.context.folder, self.found)
         _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e], self.record)
         self._tell_records()
-        return Looked(self.count, tuple(self.found), tuple(self.refused))
+        return Looked(
+            self.count, tuple(self.found), tuple(self.refused), waiting=tuple(self.waiting)
+        )
 
     def _tell_records(self) -> None:
         """Let documents whose text is true still name the cells that it rests on now (M9)."""
@@ -156,6 +171,20 @@ class Look:
         """Return whether the saved notebook names the cells of now for this document."""
         saved = self.saved.get(cell)
         return saved is not None and self.record.agrees(saved.record)
+
+
+def unaccepted(project: Project, folder: SessionFolder, notebook: Path | None) -> list[Document]:
+    """Return the heads of a notebook's documents that wait to be accepted (M2).
+
+    As the page told them last, else as they were saved. Raises `IpymemoryError`.
+    """
+    transcript = Transcript(folder.transcript)
+    transcript.follow()
+    told = _told(transcript.entries)
+    texts = _documents(_saved_documents(notebook, _saved(notebook)), told)
+    accepting = Accepting(project, folder, notebook)
+    heads = ((find(text), cell in told) for cell, text in texts.items())
+    return [head for head, shown in heads if head and not accepting.may(head, told=shown)]
 
 
 def _tell(context: Context, proposals: Sequence[Proposal], record: Record) -> None:
@@ -190,14 +219,18 @@ def _saved(notebook: Path | None) -> bytes:
         return b""
 
 
-def _documents(saved: Mapping[str, Living], entries: Sequence[Entry]) -> dict[str, str]:
+def _told(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the markdown cells that a page told, as it told them last."""
+    return {
+        each.cell_id: each.source for each in entries if isinstance(each, Prose) and each.cell_id
+    }
+
+
+def _documents(saved: Mapping[str, Living], told: Mapping[str, str]) -> dict[str, str]:
     """Return the text of each document by its cell: as the page told it last, else as saved."""
     masker = Masker()
     found = {
         cell: masker.mask(each.text) for cell, each in saved.items() if len(each.text) <= MOST_TEXT
-    }
-    told = {
-        each.cell_id: each.source for each in entries if isinstance(each, Prose) and each.cell_id
     }
     for cell, text in told.items():
         found.pop(cell, None)
@@ -213,7 +246,12 @@ def _saved_documents(notebook: Path | None, data: bytes) -> dict[str, Living]:
     except IpymemoryError:
         # Half-written or hostile; what the page told is still there.
         return {}
-    return {each.cell or f"#{each.index}": each for each in found}
+    # Of two cells with one id, as a hand that copies makes them, the first has it.
+    by_cell: dict[str, Living] = {}
+    for each in found:
+        own = each.cell and each.cell not in by_cell
+        by_cell[each.cell if own else f"#{each.index}"] = each
+    return by_cell
 
 
 def _turns(

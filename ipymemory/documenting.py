@@ -138,7 +138,12 @@ class Documenting:
                 if mode in ("read", "off"):
                     return Looked(0, (), (f"No document is written in mode {mode}.",))
                 context = Context(
-                    self._folder, settings, self._bus, self._notebook(), mode == "auto"
+                    self._folder,
+                    self._project,
+                    settings,
+                    self._bus,
+                    self._notebook(),
+                    mode == "auto",
                 )
                 entries = tuple(self._transcript.entries)
                 found = await self._write(context, settings, entries, bool(worked), by_hand=force)
@@ -208,6 +213,7 @@ class Documenting:
             documents=found.documents + len(kept.done),
             refused=(*found.refused, *kept.problems),
             wrote=tuple(each.title for each in kept.done if not each.fresh),
+            waiting=(*found.waiting, *(title for _, title in kept.waiting)),
         )
 
     def _hear(self, event: Event) -> None:

@@ -158,7 +158,7 @@ def test_what_was_found_is_written_once_it_was_accepted(book: Book) -> None:
     with pytest.raises(CommandError, match="No document waits to be accepted"):
         table.call(here, ["docs", "accept", "nothing"])
     said = table.call(here, ["docs", "accept", "all"]).plain
-    assert said.startswith('Accepted: "All". From now on it is kept up to date')
+    assert said.startswith('Accepted: "All". After cells have run it is kept up to date')
     assert update(one).wrote == ("All",)
     assert path.read_text().startswith(ALL + "\n<!-- ipymemory:begin -->\n## Overview\n")
     assert "`raw.csv`" in path.read_text()
@@ -270,7 +270,7 @@ def test_on_the_command_line_files_are_accepted(
 
 def test_a_broken_record_holds_nothing_and_is_left_alone(book: Book) -> None:
     path = put(book, "ALL.md")
-    record = book.project.folder / "documents.json"
+    record = book.project.folder / "magic-docs.json"
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text("[")
     assert document_acceptance.known(book.project).files == ()

@@ -25,6 +25,7 @@ from ipymemory import (
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
+from ipymemory.documents import find
 from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.session import MemorySession
@@ -37,9 +38,11 @@ CODE = ["import pandas as pd", "raw = pd.read_csv('raw.csv')", "tidy = raw.dropn
 class Book(Recorded):
     """A recorded session of a saved notebook with a document in it."""
 
-    def __init__(self, home: Path, work: Path, doc: str = DOC) -> None:
-        super().__init__(home, work)
-        self.path = written(work / "book.ipynb", notebook(doc, CODE))
+    def __init__(self, home: Path, work: Path, doc: str = DOC, name: str = "book") -> None:
+        super().__init__(home, work, name)
+        self.path = written(work / f"{name}.ipynb", notebook(doc, CODE))
+        if head := find(doc):
+            document_acceptance.accept(self.project, [(self.path, head)])
 
     def ran(self, source: str, cell: str, *names: dict[str, Any]) -> None:
         """Append a cell that ran, with the names it bound."""
@@ -77,7 +80,9 @@ def clock() -> Clock:
 def session(book: Book, clock: Clock, bus: Bus | None = None, **config: Any) -> MemorySession:
     found = {"Extraction": {"enabled": False}, "SessionNotes": {"enabled": False}, **config}
     settings = Settings.read({"Dream": {"enabled": False}, **found})[0]
-    return MemorySession(book.folder, book.project, settings, bus, None, clock)
+    one = MemorySession(book.folder, book.project, settings, bus, None, clock)
+    one.extracting.opened()
+    return one
 
 
 @pytest.mark.spec("M3")
@@ -313,6 +318,7 @@ def test_in_a_kernel_without_the_lab_extension(new_kernel: Any, tmp_path: Path) 
     before = path.read_bytes()
     kernel: Kernel = new_kernel()
     kernel.run("%load_ext ipymemory")
+    assert "Accepted" in kernel.run("%memory docs accept").markdown
     kernel.run("x = 1", cell_id="c1")
     ran = kernel.run("%memory docs update")
     assert "+## Overview" in ran.markdown, ran.messages
@@ -333,6 +339,9 @@ def test_in_a_kernel_it_comes_by_itself(new_kernel: Any, tmp_path: Path) -> None
     kernel.run("%load_ext ipymemory")
     kernel.run("%config Engine.idle_seconds = 0.1")
     kernel.run("x = 1", cell_id="c1")
+    assert "docs accept Tides" in kernel.run("%memory docs").markdown
+    kernel.run("%memory docs accept Tides")
+    kernel.run("y = 1", cell_id="c2")
 
     def waits() -> bool:
         return any(json.loads(p.read_text())["proposals"] for p in tmp_path.rglob("documents.json"))

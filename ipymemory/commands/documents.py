@@ -68,7 +68,8 @@ def _accept(place: Place, arguments: Arguments) -> Page:
         raise CommandError(text)
     if not found.documents:
         raise CommandError("There is no living document in what was named.")
-    return live_documents.accepted(place, found.documents)
+    offered = [live_documents.Offered(each.path, each.head) for each in found.documents]
+    return live_documents.accepted(place, offered)
 
 
 def _update(place: Place, arguments: Arguments) -> Page:
@@ -176,8 +177,9 @@ DOCS = Command(
         "one is stale, 2 when a file cannot be read. update writes closed files, only between its "
         "own two comment lines, with the way back in the history; a model, where one was agreed to "
         "(engine), edits the document itself. In a running notebook an update waits: diff shows "
-        "it, apply puts it into a new cell below. A .md file of the project that was found is left "
-        "as it is until accept lets it be kept up to date; add PATH names one."
+        "it, apply puts it into a new cell below. What came with a notebook, and a .md file that "
+        "was found in the project, is left as it is until accept lets it be kept up to date, once; "
+        "add PATH names a file."
     ),
     anywhere=_without_place,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from ipymemory import (
     document_acceptance,
     document_files,
     document_keeping,
+    document_look,
     document_proposals,
     sessions,
 )
@@ -19,12 +21,13 @@ from ipymemory.commands.document_pages import checked, difference
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import Arguments, Page
 from ipymemory.commands.place import Place
-from ipymemory.document_files import Found, Living
+from ipymemory.document_files import Found
 from ipymemory.document_proposals import Proposal
+from ipymemory.documents import Document
 from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.turns import Happening
 
-Named = TypeVar("Named", Proposal, Living)
+Named = TypeVar("Named", Proposal, "Offered")
 
 OUTCOMES = {
     "applied": "its last update is in its cell; Ctrl+Z there, or Undo update in the memory panel, "
@@ -34,7 +37,7 @@ OUTCOMES = {
 }
 """What is said of a document by what the page told of its last update (M7)."""
 
-UNACCEPTED = "found here and left as it is; `{}` lets it be kept up to date"
+UNACCEPTED = "it came from elsewhere and is left as it is; `{}` lets it be kept up to date"
 """What is said of a document that nobody accepted yet (M2)."""
 
 ASK_SECONDS = 1860.0
@@ -66,6 +69,9 @@ def _update(place: Place, title: str) -> Page:
     page = _waiting(place, title, whole=False)
     said = [f"- {_line(str(each))} was written anew" for each in told.get("wrote") or ()]
     said += [f"- {one(str(each))}" for each in told.get("refused") or ()]
+    for each in told.get("waiting") or ():
+        command = f"{place.prefix}docs accept {one(str(each))}"
+        said.append(f"- {_line(str(each))}: {UNACCEPTED.format(command)}")
     if not said:
         return page
     return Page("\n".join([page.markdown, "", *said]), page.data)
@@ -90,8 +96,7 @@ def add(place: Place, name: str) -> Page:
 
 def _accept(place: Place, title: str) -> Page:
     """Let documents that came from elsewhere be kept up to date (M2)."""
-    found = [each for each in _saved(place).documents if not _accepted(place, each)]
-    chosen = _chosen(found, title)
+    chosen = _chosen(_unaccepted(place), title)
     if not chosen:
         raise CommandError(f"No document waits to be accepted. {place.prefix}docs lists them.")
     if len({each.title for each in chosen}) > 1:
@@ -103,31 +108,59 @@ def _accept(place: Place, title: str) -> Page:
     return accepted(place, chosen)
 
 
-def accepted(place: Place, documents: Sequence[Living]) -> Page:
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A document that may be accepted: where it stands and its head."""
+
+    path: Path
+    head: Document
+
+    @property
+    def title(self) -> str:
+        """The title in its heading."""
+        return self.head.title
+
+
+def accepted(place: Place, documents: Sequence[Offered]) -> Page:
     """Let `documents` be kept up to date from now on, and say so; raises `IpymemoryError`."""
     document_acceptance.accept(place.project, [(each.path, each.head) for each in documents])
-    files = [each.path for each in documents if each.index < 0]
+    files = [each.path for each in documents if each.path.suffix.casefold() == ".md"]
     if files:
         document_acceptance.register(place.project, files)
     names = ", ".join(dict.fromkeys(_line(each.title) for each in documents[:8]))
     more = f" and {len(documents) - 8} more" if len(documents) > 8 else ""
     return Page(
-        f"Accepted: {names}{more}. From now on it is kept up to date after cells have run; with "
-        "another heading or instruction it has to be accepted again.",
+        f"Accepted: {names}{more}. After cells have run it is kept up to date from now on. With "
+        "another heading or instruction line it has to be accepted again.",
         {"accepted": [{"title": each.title, "path": str(each.path)} for each in documents]},
     )
 
 
-def _accepted(place: Place, living: Living) -> bool:
-    if living.index >= 0:
-        return True
-    return document_acceptance.is_accepted(place.project, living.path, living.head)
+def _unaccepted(place: Place) -> list[Offered]:
+    """Return the documents here that nobody accepted; those written here are, by themselves."""
+    notebook = _notebook(place)
+    found: list[Offered] = []
+    if place.folder is not None:
+        where = notebook if notebook is not None else place.folder.path
+        heads = document_look.unaccepted(place.project, place.folder, notebook)
+        found = [Offered(where, each) for each in heads]
+    known = document_acceptance.known(place.project)
+    rest = [each for each in known.files if each.exists()]
+    if place.folder is None and notebook is not None:
+        # Nothing has run yet, so nothing was written here either.
+        rest.append(notebook)
+    offered = [Offered(each.path, each.head) for each in document_files.look(rest).documents]
+    return found + [
+        e for e in offered if document_acceptance.key(e.path, e.head) not in known.accepted
+    ]
 
 
 def _waiting(place: Place, title: str, *, whole: bool) -> Page:
     told = _told(place)
     waiting = document_proposals.waiting(_chosen(_proposals(place), title), told)
     found = _saved(place) if whole else Found()
+    unaccepted = _unaccepted(place) if whole else []
+    offered = {document_acceptance.key(each.path, each.head) for each in unaccepted}
     data = {
         "documents": [
             {
@@ -135,7 +168,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
                 "cell": each.cell,
                 "reasons": list(each.stale),
                 "last": _outcome(told, each.cell),
-                "accepted": _accepted(place, each),
+                "accepted": document_acceptance.key(each.path, each.head) not in offered,
             }
             for each in found.documents
         ],
@@ -149,7 +182,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
         lines += [f"{counted(len(found.documents), 'living document')} here:", ""]
         for living in found.documents:
             said = OUTCOMES.get(_outcome(told, living.cell))
-            if not _accepted(place, living):
+            if document_acceptance.key(living.path, living.head) in offered:
                 said = UNACCEPTED.format(f"{place.prefix}docs accept {one(living.title)}")
             lines.append(f"- {_line(living.title)}{f': {said}' if said else ''}")
         lines.append("")
@@ -167,7 +200,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
             "There is no living document here. A markdown cell that begins '# MAGIC DOC: title' "
             "becomes one once the notebook is saved."
         )
-    else:
+    elif not whole or len(offered) < len(found.documents):
         lines.append("No update waits; the documents say what is so, as far as anything has run.")
     return Page("\n".join([*lines, *(f"- {one(text)}" for _, text in found.problems)]), data)
 
@@ -223,9 +256,9 @@ def _top(place: Place) -> Path:
 
 
 def _notebook(place: Place) -> Path | None:
-    """Return the notebook of this session, None in a terminal and before the first cell."""
+    """Return the notebook of this session, None in a terminal."""
     if place.folder is None:
-        return None
+        return place.live.notebook if place.live is not None else None
     try:
         told = sessions.read(place.folder).notebook
     except IpymemoryError:

@@ -24,6 +24,10 @@ class Live(Protocol):
         """Whether the user paused the recording."""
 
     @property
+    def notebook(self) -> Path | None:
+        """The saved notebook that this shell works for, None where none is known."""
+
+    @property
     def reason(self) -> str:
         """Why nothing is recorded, as a sentence, or nothing."""
 
