@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ipymemory import document_acceptance, document_files, gitfiles, places
 from ipymemory.document_updates import Updated, update_file
+from ipymemory.document_writers import Write
 from ipymemory.documents import find
 from ipymemory.errors import FormatError, IpymemoryError, PlaceError
 from ipymemory.held import Held, resolved
@@ -91,12 +92,18 @@ def add(path: Path, project: Project, top: Path) -> Path:
 
 
 def update_all(
-    project: Project, top: Path, history: History, session: str, turns: Sequence[str]
+    project: Project,
+    top: Path,
+    history: History,
+    session: str,
+    turns: Sequence[str],
+    write: Write | None = None,
 ) -> Kept:
     """Bring the accepted files up to date, and forget those that are no document any more (M4).
 
-    `turns` are those of the `session` since it was done last, for the record. Raises
-    `IpymemoryError` when the project's record cannot be written.
+    `turns` are those of the `session` since it was done last, for the record; `write` writes where
+    it can, else the built-in engine does. Raises `IpymemoryError` when the project's record cannot
+    be written.
     """
     kept = Kept()
     gone: list[Path] = []
@@ -112,7 +119,9 @@ def update_all(
             if not all(document_acceptance.key(path, each) in known.accepted for each in heads):
                 kept.waiting += [(path, each.title) for each in heads]
                 continue
-            kept.done += update_file(path, history, dry=False, session=session, turns=turns)
+            kept.done += update_file(
+                path, history, dry=False, session=session, turns=turns, write=write
+            )
         except IpymemoryError as error:
             kept.problems.append(str(error))
     if gone:

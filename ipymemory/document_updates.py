@@ -171,6 +171,7 @@ def _with(document: Living, data: bytes, write: Write | None) -> tuple[bytes, Up
                 path.parent,
                 document_files.MOST_WRITTEN,
                 prose,
+                bool(stale),
             )
         )
         notes, by_model = answer.notes, answer.text is not None

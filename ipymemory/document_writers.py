@@ -35,6 +35,8 @@ class Asked:
     most: int
     """Bytes that it may come to."""
     prose: bool = False
+    stale: bool = True
+    """Whether its cells have changed since; else only its text may be without a model's hand."""
 
     def label(self, chapter: Chapter, turn: Turn) -> str:
         """Return what a cell is called."""

@@ -13,6 +13,7 @@ from ipymemory import document_acceptance, document_keeping, sessions
 from ipymemory.config import Settings
 from ipymemory.document_look import Context, Looked
 from ipymemory.document_updates import JOB
+from ipymemory.document_writers import Answer, Asked, Write
 from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.gates import Gate
@@ -172,8 +173,7 @@ class Documenting:
     ) -> Looked:
         if self._model.chosen(settings).name != "anthropic":
             return await asyncio.to_thread(magic_docs.update, context, entries)
-        # A budget stops what runs by itself, never a person (behaviour L9).
-        ask = by_hand or (worked and self._model.ledger.gate(settings).open)
+        ask = by_hand or (worked and self._may_ask(settings, by_hand=False))
         return await documents_by_model.update_by_model(
             context, self._writer(settings), entries, prune=not ask, by_hand=by_hand
         )
@@ -205,16 +205,46 @@ class Documenting:
         undone = history.undone_turns(JOB, self._folder.id)
         if not force and all(each in undone for each in turns):
             return found
+        write = self._write_on(asyncio.get_running_loop(), settings, by_hand=force)
         kept = await asyncio.to_thread(
-            document_keeping.update_all, self._project, self._top(), history, self._folder.id, turns
+            document_keeping.update_all,
+            self._project,
+            self._top(),
+            history,
+            self._folder.id,
+            turns,
+            write,
         )
+        notes = [f'"{each.title}": {note}' for each in kept.done for note in each.notes]
         return replace(
             found,
             documents=found.documents + len(kept.done),
-            refused=(*found.refused, *kept.problems),
+            refused=(*found.refused, *notes, *kept.problems),
             wrote=tuple(each.title for each in kept.done if not each.fresh),
             waiting=(*found.waiting, *(title for _, title in kept.waiting)),
         )
+
+    def _write_on(
+        self, loop: asyncio.AbstractEventLoop, settings: Settings, *, by_hand: bool
+    ) -> Write | None:
+        """Return how a thread has a file written by a model on `loop`, None where none may work."""
+        if not self._may_ask(settings, by_hand=by_hand):
+            return None
+        writer = self._writer(settings)
+
+        def write(asked: Asked) -> Answer:
+            if not asked.stale and not by_hand:
+                return Answer(None)
+            work = documents_by_model.written(writer, asked)
+            return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+        return write
+
+    def _may_ask(self, settings: Settings, *, by_hand: bool) -> bool:
+        """Return whether a model may be asked: a budget stops what runs by itself (L9)."""
+        if self._model.chosen(settings).name != "anthropic":
+            return False
+        return by_hand or self._model.ledger.gate(settings).open
 
     def _hear(self, event: Event) -> None:
         """Take in which ``.md`` files the assistant reads (M2)."""

@@ -146,6 +146,9 @@ class Frontend:
             cell = details.get("cell_id")
             self._writing = (cell if isinstance(cell, str) else "", time.monotonic())
             self.push("doc.updating", cell=self._writing[0])
+        elif kind == "doing" and event.get("job") == "magic_docs":
+            # Of a file of the project there is no cell.
+            self.push("doc.updating", cell=self._writing[0], doing=str(details.get("text", "")))
         elif kind == "document":
             self._on_new_text(details, str(event.get("run", "")))
         elif kind in ("finished", "failed"):

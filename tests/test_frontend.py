@@ -423,3 +423,23 @@ def test_the_page_is_answered_while_a_cell_runs_where_the_kernel_has_threads_for
     took = time.monotonic() - began
     assert took < 2 if threads else took > 2
     assert threading.active_count() < 50
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("A1", "L10")
+def test_a_page_is_told_what_the_model_is_doing_for_a_document(kernel: Kernel) -> None:
+    kernel.run("%load_ext ipymemory")
+    kernel.run("1")
+    page = Page(kernel)
+    page.open()
+    heard = "get_ipython()._ipymemory.frontend.heard"
+    for job in ("extraction", "magic_docs"):
+        details = {"text": f"Reading for {job}", "kept": "Reading", "by": "code"}
+        event = {"kind": "doing", "job": job, "details": details}
+        kernel.run(f"import threading; threading.Timer(0.2, lambda: {heard}({event!r})).start()")
+
+    def told() -> list[str]:
+        found = [each for each in page.pushed if each["type"] == "doc.updating"]
+        return [each.get("doing", "") for each in found]
+
+    page.until(lambda: told() == ["Reading for magic_docs"], "what is done")

@@ -6,20 +6,30 @@ A real session, the real SDK, a server on a real socket; the model's answers are
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import ModelServer
+from kernels import Kernel, eventually
+from model_server import Fault, ModelServer
 from recorded import Clock
 from scripted import Script, good, hostile
-from test_live_documents import DOC, RAW, Book, session
+from test_document_files import notebook, written
+from test_live_documents import CODE, DOC, RAW, Book, place, session
 
-from ipymemory import consent
+from ipymemory import agent_summary, consent, document_keeping, document_reading
+from ipymemory.commands import table
 from ipymemory.document_look import Looked
-from ipymemory.document_records import BEGIN
+from ipymemory.document_records import BEGIN, in_text
+from ipymemory.doing import Doing
+from ipymemory.events import Bus, Event
+from ipymemory.permissions import Allow
+from ipymemory.places import Project
 from ipymemory.session import MemorySession
+from ipymemory.turns import ToolCall
 
 
 @pytest.fixture
@@ -191,3 +201,225 @@ def test_a_model_gives_a_document_no_instruction_of_its_own(
     updated(session(book, Clock(), Engine={"tries": 1}))
     assert len(script.told) == 2 and all(each.refused for each in script.told)
     assert planted not in str(book.waiting())
+
+
+ONE_TRY: dict[str, Any] = {"Engine": {"tries": 1}}
+
+
+@pytest.mark.spec("M3", "E6", "L7")
+def test_it_may_look_around_in_the_project_and_at_nothing_private(
+    book: Book, server: ModelServer, tmp_path: Path
+) -> None:
+    root = book.project.root
+    (root / "src").mkdir()
+    (root / "src" / "clean.py").write_text("def fill(frame):\n    return frame.ffill()\n")
+    (root / ".env").write_text("PASSWORD=Tr0ub4dor&3x\n")
+    (root / "data.csv").write_text("time,level\n1,2\n")
+    (root / ".git").mkdir(exist_ok=True)
+    (root / ".git" / "config").write_text("[core]\n")
+    outside = tmp_path / "outside.txt"
+    outside.write_text("Tr0ub4dor&3x\n")
+    (root / "link.py").symlink_to(outside)
+    memory = book.project.folder / "memory"
+    memory.mkdir(parents=True, exist_ok=True)
+    (memory / "tea.md").write_text("Tea at five.\n")
+    looks = [
+        ("Grep", {"pattern": "def fill"}),
+        ("Read", {"path": "src/clean.py"}),
+        ("Glob", {"pattern": "*.py"}),
+        ("Read", {"path": "document.md"}),
+    ]
+    server.brain = script = Script([looks, [edit("_Short._\n", "_Short._\n\nFills.\n")]])
+    looked = updated(session(book, Clock(), **ONE_TRY))
+    assert looked.refused == ()
+    assert [each.refused for each in script.told] == [False] * 4
+    said = [each.text for each in script.told]
+    assert "src/clean.py:1" in said[0] and "frame.ffill()" in said[1]
+    assert "src/clean.py" in said[2] and "link.py" not in said[2]
+    assert "# MAGIC DOC: Tides" in said[3], "its own draft"
+    assert book.waiting()[0].source == DOC + "\nFills.\n"
+
+    private = [
+        ("Read", {"path": path})
+        for path in (
+            ".env", "../outside.txt", str(outside), "link.py", ".git/config", str(book.folder.path),
+            str(book.folder.transcript), str(memory / "tea.md"), "~/.ssh/id_rsa", "a\0b",
+            "src/../../outside.txt", ".ENV", "./.env", "/etc/passwd", "/proc/self/environ",
+        )
+    ]  # fmt: skip
+    tried = [*private, ("Grep", {"pattern": "Tr0ub4dor"}), ("Grep", {"pattern": "Tea at"})]
+    server.brain = script = Script([tried])
+    updated(session(book, Clock(), **ONE_TRY))
+    sent = json.dumps(server.requests)
+    # The patterns themselves come back with the calls.
+    assert sent.count("Tr0ub4dor&3x") == 0 and "Tea at five" not in sent
+
+
+@pytest.mark.spec("M3", "E6", "L12")
+def test_our_home_and_the_memories_stay_closed_wherever_they_lie(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    home, memories = root / "deep" / "home", root / "notes"
+    draft = home / "projects" / "p" / "sessions" / "s" / "document.md"
+    for each in (draft, draft.with_name("transcript.jsonl"), memories / "tea.md", root / "a.py"):
+        each.parent.mkdir(parents=True, exist_ok=True)
+        each.write_text("x\n")
+    project = Project(root, "p", home / "projects" / "p")
+    around = document_reading.fence(project, root, draft, (), memories)
+    policy = document_reading.DocumentFence(draft, around)
+
+    def allowed(tool: str, path: str) -> bool:
+        return isinstance(policy.check(ToolCall("1", tool, {"path": path})), Allow)
+
+    assert allowed("Read", "a.py") and allowed("Read", "document.md")
+    assert allowed("Edit", "document.md") and allowed("Read", str(draft))
+    for path in (draft.with_name("transcript.jsonl"), memories / "tea.md", home, memories):
+        for tool in ("Read", "Grep", "Glob", "Edit"):
+            assert not allowed(tool, str(path)), (tool, path)
+    assert not allowed("Edit", "a.py")
+    (root / "document.md").write_text("x\n")
+    found = policy.check(ToolCall("1", "Read", {"path": "document.md"}))
+    assert isinstance(found, Allow) and found.call.input["path"] == str(root / "document.md")
+
+
+@pytest.mark.spec("M3", "L11")
+def test_it_looks_sparingly_and_within_its_rounds(
+    book: Book, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_reading, "MOST_SHOWN", 5000)
+    (book.project.root / "long.txt").write_text("A line about the tide.\n" * 100)
+    server.brain = script = Script([[("Read", {"path": "long.txt"})] * 4])
+    updated(session(book, Clock(), **ONE_TRY))
+    assert [each.refused for each in script.told] == [False, False, True, True]
+    assert "Enough was looked at" in script.told[2].text
+    server.requests.clear()
+    endless = good(*[("Glob", {"pattern": "*"})] * 30)
+    server.brain = endless
+    looked = updated(session(book, Clock(), **ONE_TRY))
+    assert len(server.requests) == 10
+    assert looked.refused[0].startswith('"Tides": the model did not write it: it came to no end')
+
+
+@pytest.mark.spec("M3", "M9")
+def test_a_running_notebook_tells_what_changed_since_the_saved_record(
+    book: Book, server: ModelServer
+) -> None:
+    from test_document_files import recorded
+
+    written(book.path, notebook(DOC + "\nReads the gauge, [code 2].\n", CODE))
+    recorded(book.path)
+    book.ran("tidy = raw.dropna(how='all')", "c3")
+    book.ran("last = tidy.tail()", "c9")
+    updated(session(book, Clock(), **ONE_TRY))
+    told = prompt(server).split("<changes>")[1].split("</changes>")[0]
+    assert told.splitlines()[1:] == [
+        "- [code 2] has changed; it binds raw",
+        "- [code 3] has changed; it binds tidy",
+        "- [code 4] is new; it binds last",
+    ]
+
+
+@pytest.mark.spec("M1", "M2", "M3")
+def test_an_accepted_file_is_written_by_the_model_too(book: Book, server: ModelServer) -> None:
+    path = book.project.root / "ALL.md"
+    path.write_text("# MAGIC DOC: All\n_Short._\n")
+    document_keeping.add(path, book.project, book.project.root)
+    text = "_Short._\n\nThree steps, [code 1] of book.ipynb.\n"
+    clock = Clock()
+
+    def brain(body: dict[str, Any], number: int) -> Any:
+        asked = str(body["messages"][0]["content"])
+        is_file = "MAGIC DOC: All" in asked.split("</document>")[0]
+        return good(*([edit("_Short._\n", text)] if is_file else []))(body, number)
+
+    server.brain = brain
+    one = session(book, clock, **ONE_TRY)
+    assert updated(one).wrote == ("All",)
+    record, bare = in_text(path.read_text())
+    assert record is not None and bare.startswith(f"# MAGIC DOC: All\n{text}")
+    assert "Undone: magic_docs" in table.call(place(book), ["undo"]).plain
+    assert path.read_text() == "# MAGIC DOC: All\n_Short._\n"
+
+
+@pytest.mark.spec("A1", "M3")
+def test_while_a_model_writes_one_line_says_what_it_does(
+    book: Book, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_summary, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(agent_summary, "_FIRST_SECONDS", 0.0)
+    (book.project.root / "clean.py").write_text("x = 1\n")
+    lines, bus = Doing(), Bus()
+    told: list[Event] = []
+    kept: list[dict[str, str]] = []
+    bus.subscribe(told.append)
+    bus.subscribe(lines)
+    work = good(("Read", {"path": "clean.py"}), edit("_Short._\n", "_Short._\n\nOne.\n"))
+
+    def brain(body: dict[str, Any], number: int) -> Any:
+        content = body["messages"][-1]["content"]
+        last = content[-1] if isinstance(content, list) else {"text": content}
+        if "what you are doing right now" in str(last.get("text", "")):
+            return "Comparing columns with cells"
+        if len(body["messages"]) > 1:
+            time.sleep(0.6)
+            kept.append(lines.as_dict())
+        return work(body, number)
+
+    server.brain = brain
+    updated(session(book, _Real(), bus, Engine={"tries": 1, "summary_seconds": 0.2}))
+    found = [each for each in told if each.kind == "doing"]
+    assert all(each.job == "magic_docs" for each in found)
+    said = [each.details["text"] for each in found]
+    assert said[0] == "Reading clean.py" and "Comparing columns with cells" in said
+    assert kept[0] == {"magic_docs": "Reading clean.py"}, "what %memory status says"
+    assert lines.as_dict() == {}, "and then it is gone"
+    assert len(book.waiting()) == 1
+
+
+class _Real(Clock):
+    """The real clock: forks are counted in its seconds."""
+
+    def __call__(self) -> float:
+        return time.monotonic()
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M3", "M8", "L9", "L10")
+def test_in_a_kernel_a_model_writes_it_is_paid_for_and_its_text_waits(
+    new_kernel: Any, server: ModelServer, tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    path = written(work / "clean.ipynb", notebook(DOC, ["x = 1"]))
+    before = path.read_bytes()
+    text = "_Short._\n\n`x` is one, [code 1].\n"
+    server.brain = lambda body, number: good(edit("_Short._\n", text))(body, number)
+    kernel: Kernel = new_kernel(env=server.environment())
+    kernel.run("%load_ext ipymemory")
+    kernel.run("%config Engine.idle_seconds = 0.1")
+    kernel.run("%config SessionNotes.enabled = False")
+    kernel.run("%config Extraction.enabled = False")
+    kernel.run("%memory engine anthropic")
+    kernel.run("x = 1", cell_id="c1")
+
+    def waits() -> bool:
+        found = [json.loads(p.read_text()) for p in tmp_path.rglob("documents.json")]
+        return any(each["source"].endswith(text) for p in found for each in p["proposals"])
+
+    eventually(waits, "the model's text waits")
+    ran = kernel.run("%memory docs")
+    assert "+`x` is one, [code 1]." in ran.markdown, ran.messages
+    assert "magic_docs" in kernel.run("%memory cost").markdown.replace("documents", "magic_docs")
+    # Nothing was written, so there is nothing to take back, and the page says what there is.
+    ran = kernel.run("%memory undo")
+    assert ran.markdown == "There is nothing left to undo here."
+    assert waits()
+    (payload,) = kernel.run("%memory docs apply").reply["payload"]
+    assert payload["text"] == DOC.replace("_Short._\n", text)
+    assert path.read_bytes() == before
+    server.brain = lambda body, number: Fault("status", 500)
+    kernel.run("%config Engine.tries = 1")
+    ran = kernel.run("x = 2", cell_id="c1")
+    assert ran.reply["status"] == "ok"
+    ran = kernel.run("%memory docs update")
+    assert "the model did not write it" in ran.markdown, ran.messages
+    assert path.read_bytes() == before
