@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import lines, places, sessions
+from ipymemory import lines, notes_found, places, sessions
 from ipymemory.agent import Outcome
 from ipymemory.beside import NotebookText
 from ipymemory.config import Settings
@@ -239,9 +239,9 @@ class Noting:
             return left
         return left or (ids[-1:] if written > self._covered_at else [])
 
-    def _context(self) -> session_notes.Context:
+    def _context(self) -> notes_found.Context:
         self._history.keep = self._settings().memory.history_keep
-        return session_notes.Context(
+        return notes_found.Context(
             folder=self._folder,
             project=self._project,
             settings=self._settings(),
@@ -254,7 +254,7 @@ class Noting:
             cancelled=self._cancelled,
         )
 
-    def _of_a_model(self, context: session_notes.Context) -> session_notes.Context:
+    def _of_a_model(self, context: notes_found.Context) -> notes_found.Context:
         """Return `context` for a run of the model."""
         conversation = self._session_model.conversation(self._transcript, self._settings())
         model = self._session_model.model(session_notes.JOB, conversation, self._settings())
@@ -279,7 +279,7 @@ class Noting:
                 self._remember_run(each)
 
     def _remember_run(self, run: Mapping[str, Any]) -> None:
-        by_model = run.get("engine") == session_notes.MODEL
+        by_model = run.get("engine") == notes_found.MODEL
         if (self.by_model.ran if by_model else self.ran).remember(run):
             with contextlib.suppress(ValueError, TypeError):
                 took = float(run.get("seconds") or 0.0)

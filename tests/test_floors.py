@@ -26,7 +26,7 @@ FLOORS = {
     "lines held images gitfiles private",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside memory_files recall consent messages_api prices documents dream_lock",
-    2: "agent context cost notes_base notes_checks learning document_updates",
+    2: "agent context cost notes_base notes_checks notes_found learning document_updates",
     3: "jobs",
     4: "session worker engines",
     5: (
