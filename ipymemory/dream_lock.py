@@ -4,7 +4,8 @@
 owner's process id while it is held and empty while it is free, its time that of the last dream.
 A process id is given away again, so who the owner is, and the time to put back when it dies, are
 kept in our own folder. There also lies the lock of the operating system that decides between our
-own processes: it goes with its process, however that ends.
+own processes: it goes with its process, however that ends. Where the file system keeps no such
+locks, or says that it does and lets a second one in, nobody dreams.
 
 Body and time change in one step, by a file moved into place: no moment shows one without the
 other. Whatever cannot be told for sure counts as held: rather no dream than two.
@@ -15,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,10 @@ FOREIGN_SECONDS = 3600.0
 """How long an owner of another host, whose life cannot be seen from here, keeps it (D2)."""
 
 _RETRY = "Try again when it has ended."
+_NO_LOCKS = (
+    "so two dreams could not be told apart and none begins. Set IPYMEMORY_HOME to a folder on a "
+    "disk of this machine."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,9 @@ class DreamLock:
             return f"{self.path} is held, and its time is one to come."
         if not self._is_old():
             return ""
-        held = self._foreign(body)
-        return held or f"{self.path} was left by a process that is gone, or of another machine."
+        if (pid := _number(body)) and processes.identity(pid) is not None:
+            return self._another(pid)
+        return f"{self.path} was left by a process that is gone, or of another machine."
 
     def take(self) -> HeldLock | Busy:
         """Take the lock, or say why not; never waits.
@@ -90,18 +95,26 @@ class DreamLock:
         """
         make_folder(self._record.parent)
         locks = filelock()
-        system = locks.FileLock(self._system, mode=0o600)
+        # A marker in the place of a lock would stay when its process dies, and two may make one.
+        system, other = (
+            locks.FileLock(self._system, mode=0o600, fallback_to_soft=False) for _ in range(2)
+        )
         try:
-            # A system without such locks uses a marker instead and would warn in the user's cell.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                system.acquire(blocking=False)
+            system.acquire(blocking=False)
         except locks.Timeout:
             return Busy(f"A dream is running in another process. {_RETRY}")
         except (OSError, RuntimeError) as error:
-            return Busy(f"{self._system} cannot be locked ({error}), so nothing was tidied.", False)
+            return Busy(f"{self._system} cannot be locked ({error}), {_NO_LOCKS}", False)
         try:
-            taken = self._taken(system)
+            with contextlib.suppress(locks.Timeout):
+                other.acquire(blocking=False)
+            if other.is_locked:
+                other.release()
+                taken: HeldLock | Busy = Busy(
+                    f"The file system of {self._system} lets two have one lock, {_NO_LOCKS}", False
+                )
+            else:
+                taken = self._taken(system)
         except BaseException:
             system.release()
             raise
@@ -143,7 +156,7 @@ class DreamLock:
         if processes.local(owner):
             # Our own process holds no lock of the system here, or this would not be reached.
             return not processes.alive(owner) or owner == processes.own()
-        return self._is_old()
+        return self._is_old_by_its_disk()
 
     def _is_to_come(self) -> bool:
         found = _time(self.path)
@@ -153,19 +166,31 @@ class DreamLock:
         found = _time(self.path)
         return found is None or time.time() - found / 1e9 > FOREIGN_SECONDS
 
+    def _is_old_by_its_disk(self) -> bool:
+        """Return whether an owner on another machine has had it for too long.
+
+        Its clock may be wrong, and so may ours. When the file was put there the disk knows too,
+        and what time the disk has is seen by touching a file.
+        """
+        os.utime(self._system)
+        now = self._system.stat().st_mtime
+        return self._is_old() and now - changed(self.path) > FOREIGN_SECONDS
+
     def _foreign(self, body: str) -> str:
         """Return why an owner without a record of ours still counts; empty when it does not."""
-        pid = int(body) if body.isascii() and body.isdigit() and len(body) < 12 else 0
-        if pid and processes.identity(pid) is not None:
-            return (
-                f"Another program (process {pid}) is tidying the memories. If none is, remove "
-                f"{self.path}."
-            )
-        if self._is_old():
+        if (pid := _number(body)) and processes.identity(pid) is not None:
+            return self._another(pid)
+        if self._is_old_by_its_disk():
             return ""
         return (
             f"A process of another machine, or one that has just died, holds {self.path}. It is "
             "free an hour after it was taken."
+        )
+
+    def _another(self, pid: int) -> str:
+        return (
+            f"Another program (process {pid}) is tidying the memories. If none is, remove "
+            f"{self.path}."
         )
 
     def _put_back(self, before: object, body: str) -> None:
@@ -193,6 +218,18 @@ class HeldLock:
         """When the last dream before this one began, in seconds of the epoch; None for never."""
         return None if self._before is None else self._before / 1e9
 
+    @property
+    def mine(self) -> bool:
+        """Whether it is still this process that holds it.
+
+        Another machine whose locks are not seen here may have taken it at the same moment; who
+        wrote last has it. Asked again before anything is written, long after that moment.
+        """
+        try:
+            return _body(self._path) == str(processes.own().pid) and self._is_recorded()
+        except PlaceError:
+            return False
+
     def done(self) -> None:
         """Free it after a dream that came to its end: its time is the dream's beginning (D3)."""
         self._free(self._started)
@@ -211,9 +248,18 @@ class HeldLock:
                     self._path.unlink(missing_ok=True)
                 else:
                     put(self._path, "", mtime)
-            self._record.unlink(missing_ok=True)
+            if self._is_recorded():
+                self._record.unlink(missing_ok=True)
         finally:
             self._system.release()
+
+    def _is_recorded(self) -> bool:
+        """Return whether the record is of this process, and not of one of another machine."""
+        try:
+            told = (read_json(self._record) or {}).get("owner")
+        except FormatError:
+            return True
+        return ProcessIdentity.from_dict(told) == processes.own()
 
 
 def put(path: Path, body: str, mtime: int) -> None:
@@ -246,6 +292,18 @@ def _time(path: Path) -> int | None:
         return path.stat(follow_symlinks=False).st_mtime_ns
     except OSError:
         return None
+
+
+def changed(path: Path) -> float:
+    """Return when the file was put in its place, in seconds, by the clock of its disk."""
+    try:
+        return path.stat(follow_symlinks=False).st_ctime
+    except OSError:
+        return 0.0
+
+
+def _number(body: str) -> int:
+    return int(body) if body.isascii() and body.isdigit() and len(body) < 12 else 0
 
 
 def _body(path: Path) -> str:

@@ -69,6 +69,10 @@ def model_notes(
     return Gate(True, f"the conversation has grown by {context.grown:,} tokens")
 
 
+_SKEW_HOURS = 1.0
+"""By how much the clock of another machine that shares the folder may usually be ahead."""
+
+
 def dream(
     *,
     enabled: bool,
@@ -86,6 +90,8 @@ def dream(
     """
     if not enabled:
         return Gate(False, "dreams are turned off (Dream.enabled)")
+    if hours_since is not None and hours_since < -_SKEW_HOURS:
+        return Gate(False, "the last dream has a time to come: dream --now sets that clock right")
     if hours_since is not None and hours_since < hours:
         return Gate(False, f"next dream in {_hours(hours - hours_since)} at the earliest")
     if waits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from pathlib import Path
 import dream_set
 import pytest
 
-from ipymemory import dream_state, places
+from ipymemory import dream_state, places, processes
 from ipymemory.config import Settings
 from ipymemory.dream_lock import NAME, HeldLock
 from ipymemory.events import Bus, Event
+from ipymemory.files import write_json
 from ipymemory.history import History
 from ipymemory.jobs import dream
 from ipymemory.jobs.dream import Context
@@ -160,6 +162,43 @@ def test_of_two_dreams_the_second_does_nothing(tmp_path: Path) -> None:
     assert outcome.status == "locked" and "another process" in outcome.error
     assert held(folder.folder) == before
     taken.roll_back()
+
+
+@pytest.mark.spec("D2")
+def test_who_lost_the_lock_to_another_machine_changes_nothing(tmp_path: Path) -> None:
+    project, folder = filled(tmp_path)
+    before = held(folder.folder)
+    record = project.folder / "dream" / "owner.json"
+    bus = Bus()
+
+    def other(event: Event) -> None:
+        if event.details.get("step") == "consolidate":
+            told = {**processes.own().as_dict(), "host": "elsewhere"}
+            write_json(record, {"owner": told, "before": None})
+
+    bus.subscribe(other)
+    outcome = dream.dream(Context(project, Settings(), bus))
+    assert outcome.status == "locked" and "another program, took the lock" in outcome.error
+    assert held(folder.folder) == before and "elsewhere" in record.read_text()
+
+
+@pytest.mark.spec("D2")
+@pytest.mark.skipif(os.name == "nt", reason="fcntl is of other systems")
+def test_without_locks_there_is_no_dream_and_its_sentence_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    project, folder = filled(tmp_path, 20)
+    before = held(folder.folder)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    outcome = dream.dream(Context(project, Settings()))
+    assert outcome.status == "refused" and "none begins. Set IPYMEMORY_HOME" in outcome.error
+    assert held(folder.folder) == before and not (folder.folder / NAME).exists()
 
 
 @pytest.mark.spec("D6")

@@ -76,6 +76,8 @@ def test_the_gates_go_from_the_cheapest_on_and_say_why() -> None:
     assert "turned off" in gate(enabled=False).reason
     assert gate(hours_since=23.75).reason == "next dream in 15 minutes at the earliest"
     assert gate(hours_since=2.0).reason == "next dream in 22 h at the earliest"
+    assert "a time to come" in gate(hours_since=-30.0).reason
+    assert gate(hours_since=-0.5).reason == "next dream in 24 h at the earliest"
     assert gate(waits="the mode is read").reason == "the mode is read"
     assert gate(sessions=lambda: 2).reason == "next dream: 3 more sessions"
     assert gate(sessions=lambda: 4).reason == "next dream: 1 more session"

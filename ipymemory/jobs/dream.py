@@ -67,6 +67,11 @@ _MODELS_SHARE = 0.9
 _LOOK_SECONDS = 0.02
 """How often at most it is looked whether the dream is to end."""
 
+LOST = (
+    "Another machine, or another program, took the lock meanwhile, so nothing was changed. Try "
+    "again when its dream has ended."
+)
+
 MOST_TOLD = 200
 """Files whose change is told as it is made; who wants more reads the diff of the run."""
 
@@ -140,7 +145,7 @@ class _Dream:
         make_folder(self.place)
         held = lock(self.project, folder).take()
         if isinstance(held, Busy):
-            return Dreamt("locked", error=held.reason)
+            return Dreamt("locked" if held.running else "refused", error=held.reason)
         return self.held(held)
 
     def held(self, held: HeldLock) -> Dreamt:
@@ -153,7 +158,7 @@ class _Dream:
             self.tell("orient")
             dream_recovery.finish(self.project, self.context.settings, self.folder)
             dream_copy.sweep(self.place)
-            outcome = self.work()
+            outcome = self.work(held)
         finally:
             if outcome.status == "done":
                 held.done()
@@ -162,7 +167,7 @@ class _Dream:
             self.tell(self.told.get("phase", ""), outcome)
         return outcome
 
-    def work(self) -> Dreamt:
+    def work(self, held: HeldLock) -> Dreamt:
         """Plan, ask, and put in place."""
         self.tell("gather")
         found = tidied(self.folder, self.project.root, PERSONS, self.over)
@@ -178,6 +183,8 @@ class _Dream:
         if self.over():
             return Dreamt("killed", counts={"memories": found.counts["memories"]})
         counts = _sum(found.counts, by)
+        if not held.mine:
+            return Dreamt("locked", error=LOST)
         history = History(self.project.history, self.context.settings.memory.history_keep)
         session = self.context.session.id if self.context.session else ""
         run = history.begin(JOB, self.engine, reason(counts), (), session)
