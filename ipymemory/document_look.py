@@ -19,7 +19,7 @@ from ipymemory.document_acceptance import Accepting
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of_file
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
-from ipymemory.document_updates import JOB, source
+from ipymemory.document_updates import JOB, Body, source
 from ipymemory.document_writers import Asked
 from ipymemory.documents import Document, find, fingerprint
 from ipymemory.errors import IpymemoryError
@@ -110,6 +110,7 @@ class Look:
         turns, cells = _turns(context.notebook, data, entries) if self.documents else ((), ())
         name = context.notebook.name if context.notebook is not None else "this session"
         self.chapters = [Chapter(name, turns)]
+        self.body = Body(self.chapters)
         self.cells = cells[:MOST_CELLS]
         self.record = document_records.made(utc_now(), name, self.cells)
         self._left: set[str] = set()

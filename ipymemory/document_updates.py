@@ -78,14 +78,31 @@ def source(path: Path, data: bytes) -> Source:
     return Source(path, content, turns, tuple(cell for _, cell in found))
 
 
-def text_of(head: Document, text: str, chapters: Sequence[Chapter]) -> str:
+class Body:
+    """What the built-in engine tells of notebooks, made once for each level of heading.
+
+    The same for all documents of a notebook, of which there may be a hundred.
+    """
+
+    def __init__(self, chapters: Sequence[Chapter]) -> None:
+        self.chapters = tuple(chapters)
+        self._made: dict[int, str] = {}
+
+    def at(self, level: int) -> str:
+        """Return the text below a heading of `level`."""
+        if level not in self._made:
+            self._made[level] = write_document(self.chapters, level)
+        return self._made[level]
+
+
+def text_of(head: Document, text: str, body: Body) -> str:
     """Return the document `text` as it should be, all that is not ours as it was.
 
     Raises `FormatError` where it is not known what in it is ours.
     """
     marks = head.heading.lstrip(" ")
     level = len(marks) - len(marks.lstrip("#"))
-    after = document_records.filled(text, head.end, write_document(chapters, level))
+    after = document_records.filled(text, head.end, body.at(level))
     again = find(after)
     kept = again is not None and (again.heading, again.instruction) == (
         head.heading,
@@ -118,9 +135,12 @@ def update_file(
     if not documents:
         return []
     new, found = data, []
+    told: tuple[Body, list[Cell]] | None = None
     for each in documents:
         try:
-            new, one = _with(each, new, write)
+            # What is told of a notebook does not change with the text of its documents.
+            told = told or _told(each, data)
+            new, one = _with(each, new, told, write)
         except FormatError as error:
             if isinstance(error, NotebookError):
                 raise
@@ -138,24 +158,25 @@ def update_file(
     return [replace(each, run=run.id) if not each.fresh else each for each in found]
 
 
-def _with(document: Living, data: bytes, write: Write | None) -> tuple[bytes, Updated]:
+def _told(document: Living, data: bytes) -> tuple[Body, list[Cell]]:
+    """Return what is told of the notebooks that a document rests on, and their cells."""
+    path = document.path
+    if document.index >= 0:
+        one = source(path, data)
+        return Body([Chapter(path.name, one.turns)]), list(one.cells)
+    sources = [source(each, document_files.bytes_of(each)) for each in document.around]
+    names = [each.path.relative_to(path.parent).as_posix() for each in sources]
+    named = list(zip(names, sources, strict=True))
+    cells = [cell for name, each in named for cell in document_files.called(each.cells, name)]
+    return Body([Chapter(name, each.turns) for name, each in named]), cells
+
+
+def _with(
+    document: Living, data: bytes, told: tuple[Body, list[Cell]], write: Write | None
+) -> tuple[bytes, Updated]:
     """Return the file's `data` with `document` up to date in it, and what came of it."""
     path, prose = document.path, document.index < 0
-    if prose:
-        sources = [source(each, document_files.bytes_of(each)) for each in document.around]
-        cells = [
-            cell
-            for each in sources
-            for cell in document_files.called(
-                each.cells, each.path.relative_to(path.parent).as_posix()
-            )
-        ]
-    else:
-        sources = [source(path, data)]
-        cells = list(sources[0].cells)
-    chapters = [
-        Chapter(each.path.relative_to(path.parent).as_posix(), each.turns) for each in sources
-    ]
+    body, cells = told
     stale = document_records.reasons(document.record, path.name, cells)
     after, by_model = document.text, False
     notes: tuple[str, ...] = ()
@@ -165,7 +186,7 @@ def _with(document: Living, data: bytes, write: Write | None) -> tuple[bytes, Up
                 document.head,
                 _without_record(document.text) if prose else document.text,
                 path.name,
-                tuple(chapters),
+                body.chapters,
                 tuple(cells),
                 document.record,
                 path.parent,
@@ -177,7 +198,7 @@ def _with(document: Living, data: bytes, write: Write | None) -> tuple[bytes, Up
         notes, by_model = answer.notes, answer.text is not None
         after = document.text if answer.text is None else answer.text
     if not by_model and (write is None or stale):
-        after = text_of(document.head, document.text, chapters)
+        after = text_of(document.head, document.text, body)
     if after == document.text and not stale:
         return data, Updated(path, document.title, after, after, True, "", False, notes)
     record = document_records.made(utc_now(), path.name, cells)

@@ -239,7 +239,7 @@ def test_secrets_do_not_get_into_a_document(
     assert found.stale == ()
 
 
-def test_100_documents_in_one_notebook(folder: Path) -> None:
+def test_100_documents_in_one_notebook(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = notebook("# MAGIC DOC: 0\n", PIPELINE)
     for number in range(1, 100):
         value["cells"].append(
@@ -251,3 +251,13 @@ def test_100_documents_in_one_notebook(folder: Path) -> None:
     assert not one.fresh
     texts = [each.text for each in of_file(path)]
     assert [at for at, each in enumerate(texts) if "Overview" in each] == [57]
+    made: list[int] = []
+
+    def counted(chapters: tuple[Chapter, ...], level: int) -> str:
+        made.append(level)
+        return write_document(chapters, level)
+
+    monkeypatch.setattr(document_updates, "write_document", counted)
+    assert len(document_updates.update_file(path, History(place.history), dry=False)) == 100
+    assert made == [1], "what is told of a notebook is made once"
+    assert all("Overview" in each.text and not each.stale for each in of_file(path))

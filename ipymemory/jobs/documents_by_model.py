@@ -111,7 +111,7 @@ def _tell_of(context: Context, cell: str) -> None:
 def _without(looked: Look, document: Open) -> None:
     """Have the built-in engine write it."""
     try:
-        looked.propose(document, text_of(document.head, document.text, looked.chapters))
+        looked.propose(document, text_of(document.head, document.text, looked.body))
     except FormatError as error:
         looked.refused.append(f'"{document.head.title}": {error}')
         looked.leave(document, document.text)

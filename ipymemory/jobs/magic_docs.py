@@ -40,7 +40,7 @@ def update(context: Context, entries: Sequence[Entry]) -> Looked:
     looked = Look(context, entries)
     for each in looked.documents:
         try:
-            looked.propose(each, text_of(each.head, each.text, looked.chapters))
+            looked.propose(each, text_of(each.head, each.text, looked.body))
         except FormatError as error:
             looked.refused.append(f'"{each.head.title}": {error}')
     return looked.keep()

@@ -11,7 +11,17 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.benchmarks import loading, memories, memory, model, notes, recalling, recording, stalls
+from tests.benchmarks import (
+    documents,
+    loading,
+    memories,
+    memory,
+    model,
+    notes,
+    recalling,
+    recording,
+    stalls,
+)
 from tests.benchmarks.figures import Row, table
 
 PARTS = {
@@ -22,6 +32,7 @@ PARTS = {
     "notes": notes,
     "memories": memories,
     "recalling": recalling,
+    "documents": documents,
     "model": model,
 }
 

@@ -148,7 +148,11 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
         "true.ipynb",
         ("markdown", "# MAGIC DOC: Tides\n\nThis line is mine.\n"),
         ("code", LOAD),
-        ("code", "%config MagicDocs.enabled = True\n%config Engine.idle_seconds = 0.5\n%memory docs accept"),
+        (
+            "code",
+            "%config MagicDocs.enabled = True\n%config Engine.idle_seconds = 0.5\n"
+            "%memory docs accept",
+        ),
         ("code", "LIMIT = 3.5\nlevels = [3, 4, 5]"),
         ("code", "high = [each for each in levels if each > LIMIT]"),
     )
