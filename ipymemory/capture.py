@@ -55,8 +55,13 @@ class Captured:
     def __bool__(self) -> bool:
         return bool(self._items or self.error)
 
+    @property
+    def muted(self) -> bool:
+        """Whether nothing is taken: what would come is a private cell's."""
+        return self._muted
+
     def mute(self) -> None:
-        """Forget what came, and take nothing more: a private cell ran within this one."""
+        """Forget what came, and take nothing more: it is a private cell's, run or shown here."""
         with self._lock:
             self._muted = True
             self._items, self._streams, self.error = [], {}, None

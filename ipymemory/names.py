@@ -81,6 +81,10 @@ class Snapshot(NamedTuple):
     shape: str
     columns: tuple[str, ...]
 
+    def bare(self) -> Snapshot:
+        """Return the name and its type alone: it may hold what a private cell returned."""
+        return Snapshot(self.name, self.type, "", ())
+
     def as_dict(self) -> dict[str, Any]:
         """Return the name as it stands in the transcript."""
         value: dict[str, Any] = {"name": self.name, "type": self.type}

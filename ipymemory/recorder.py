@@ -76,7 +76,7 @@ class Recorder:
             self._tap = KernelTap(kernel, self._find, self._idle, masker.learn)
         self._tee = TerminalTee(shell)
         self._outputs = Outputs(settings, masker, self._written, notify)
-        self._private_cells = PrivateCells(self._earlier, self._outputs)
+        self._private_cells = PrivateCells(shell, self._earlier, self._outputs)
 
     def install(self) -> None:
         """Record from the next cell on."""
@@ -175,7 +175,7 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
-            private = is_private(info.raw_cell)
+            private = is_private(info.raw_cell) or self._private_cells.goes_on(info.raw_cell)
             key = self._key()
             running = self._turns.get(key)
             if running is not None and running.ended:
@@ -231,6 +231,8 @@ class Recorder:
         self.begin(typed)
         turning = Turning(key, typed, self._settings.capture.output_chars)
         turning.source = self.lines.source(typed)
+        if self._private_cells.shown_by(typed):
+            turning.captured.mute()
         self.lines.begun(turning.id, getattr(info, "cell_id", None), turning.source)
         self.lines.well()
         before = self._turns.get(key)
@@ -278,6 +280,8 @@ class Recorder:
         try:
             turning.names = self._names.bound(turning.typed, self._shell.user_ns)
             self._learn(turning.typed, turning.names)
+            if turning.captured.muted:
+                turning.names = [each.bare() for each in turning.names]
         except BaseException:
             # Also a SystemExit: a property that looks like a frame's may be anybody's.
             log.exception("the names that a cell bound were not noted")
@@ -322,7 +326,10 @@ class Recorder:
             return
         self._outputs.put(turning)
         # From now on what comes is late; the outputs thread looks once more in a while.
-        turning.captured = Captured(self._settings.capture.output_chars)
+        late = Captured(self._settings.capture.output_chars)
+        if turning.captured.muted:
+            late.mute()
+        turning.captured = late
         wait = self._settings.capture.late_seconds
         turning.late_until = time.monotonic() + wait
         self._outputs.put_late(turning, lambda: self._turns.pop(request, None))

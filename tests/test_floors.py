@@ -68,6 +68,7 @@ PARTS = {
     "turning": "recorder",
     "earlier": "recorder",
     "private_cells": "recorder",
+    "shown_again": "recorder",
     "expiry": "sessions",
     "pipes": "worker",
     "answers": "worker",
