@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -523,7 +524,8 @@ def test_one_that_stands_still_is_ended_and_started_again(
     with pytest.raises(WorkerError, match=r"has not answered for 0\.1 s"):
         client.ask("ping", 0.1)
     noted(recorded, "after = 1")
-    assert client.last_error == "it did not hear for 0.5 s and was ended"
+    # On a busy machine the one that is started next may be found too slow as well.
+    assert re.fullmatch(r"it did not hear for [\d.]+ s and was ended", client.last_error)
     assert client.worker_pid != worker
     assert not psutil.pid_exists(worker)
 
