@@ -52,7 +52,7 @@ def line(
         if still_open:
             parts.append(f"Still open: {still_open}.")
         if found.restarted:
-            parts.append("No variable of its last kernel is left.")
+            parts.append("No variable of its last kernel is left; %memory resume brings them back.")
         if found.died_in is not None:
             parts.append(f"That kernel died while this cell was running: {_first(found.died_in)}")
         if found.folder.untold.exists():

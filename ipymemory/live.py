@@ -286,6 +286,27 @@ class LiveSession:
             raise WorkerError("This session has no worker. Load the extension again.")
         return writer, self._client
 
+    @property
+    def bound(self) -> frozenset[str]:
+        """The names that the person's code has bound in this process."""
+        namespace = self._shell.user_ns
+        hidden = getattr(self._shell, "user_ns_hidden", {})
+        return frozenset(
+            name for name in tuple(namespace) if isinstance(name, str) and name not in hidden
+        )
+
+    def ran_again(self, turns: Sequence[str]) -> None:
+        """Put on record which turns of an earlier kernel were run again in this one."""
+        if self._recorder.paused or self.settings.held:
+            return
+        try:
+            self._recorder.begin()
+        except IpymemoryError as error:
+            log.warning("that cells were run again was not recorded: %s", error)
+            return
+        kernel = self._recorder.lines.generation
+        self.happened("resumed", kernel=kernel, turns=list(turns))
+
     def happened(self, name: str, **details: Any) -> None:
         """Put an event into the transcript, if one has begun."""
         self._append({**details, "type": "event", "id": new_id(), "time": utc_now(), "name": name})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -177,6 +177,7 @@ class MemoryMagics(Magics):
             %memory diff              show what a run changed
             %memory undo              put back what was there before a run
             %memory doctor            look for what is wrong and say what to do
+            %memory resume            where the last kernel stopped; --run brings back its variables
             %memory export            copy all that is kept of this project to a folder or .zip
             %memory purge             remove transcripts, notes and history from the disk
             %memory help              what each command does
@@ -210,6 +211,20 @@ class MemoryMagics(Magics):
             show(self.shell, page, cell[-1] if cell else None)
             if page.next_input:
                 self.shell.set_next_input(page.next_input)
+        if page.run:
+            self._run_again(page.run)
+
+    def _run_again(self, cells: Sequence[tuple[str, str, str]]) -> None:
+        """Run cells of an earlier kernel in this one, and say how far that went."""
+        from ipymemory import run_again  # late: once in a session, if at all
+        from ipymemory.commands.pages import Page
+
+        done, said = run_again.run(self.shell, cells)
+        live = self._place().live
+        if live is not None and done:
+            live.ran_again(done)
+        with self._asker.aside():
+            show(self.shell, Page(said))
 
     # A question is nobody's template: ``{x}`` and ``$x`` in it stay as they are.
     @no_var_expand

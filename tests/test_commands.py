@@ -100,7 +100,7 @@ def test_a_typo_gets_the_nearest_command(typed: str, meant: str) -> None:
 
 
 def test_a_word_that_is_near_to_none_gets_the_list() -> None:
-    with pytest.raises(CommandError, match="The commands are status, notes, mode, pause,"):
+    with pytest.raises(CommandError, match="The commands are status, notes, resume, mode, pause,"):
         calling.find(table.COMMANDS, "xyzzy", "%memory ")
 
 

@@ -205,7 +205,8 @@ def test_the_line_after_a_restart_names_title_variables_and_the_cell_that_killed
     assert run("%load_ext ipymemory") == (
         "ipymemory: notes by the built-in extractive engine (no model, no network), "
         "project work, no memories yet. This notebook was here before: counting bicycles. "
-        "No variable of its last kernel is left. That kernel died while this cell was running: "
+        "No variable of its last kernel is left; %memory resume brings them back. "
+        "That kernel died while this cell was running: "
         "import os…\n"
     )
     run("x = 1")

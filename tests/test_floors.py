@@ -103,6 +103,7 @@ PARTS = {
     "greeting": "extension",
     "news": "live",
     "questions": "live",
+    "run_again": "magics",
     "memory_place": "places",
     "fence": "permissions",
     "reading": "tools",

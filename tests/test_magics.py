@@ -187,7 +187,7 @@ def test_a_restart_is_said_with_the_title(new_kernel: Callable[..., Kernel]) -> 
     kernel.restart()
     said = kernel.run("%load_ext ipymemory").text
     assert "This notebook was here before: bicycles.ipynb" in said
-    assert "No variable of its last kernel is left." in said
+    assert "No variable of its last kernel is left; %memory resume brings them back." in said
     assert said.count("\n") == 1
     kernel.run("x = 1")
     kernel.recorded("x = 1")

@@ -38,6 +38,8 @@ class Page:
     pure: bool = False
     next_input: str = ""
     """What the next cell is to hold, for the person to look at and keep."""
+    run: tuple[tuple[str, str, str], ...] = ()
+    """Cells to run when the page was shown: what each is called, its turn's id, its source."""
     dream: Mapping[str, Any] | None = None
     """How a dream stands, in counts, where the page is about one that can be watched."""
 

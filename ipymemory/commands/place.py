@@ -6,7 +6,7 @@ extension fulfils; on the command line there is none, and a command works on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +30,10 @@ class Live(Protocol):
     @property
     def reason(self) -> str:
         """Why nothing is recorded, as a sentence, or nothing."""
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """The names that the person's code has bound in this process."""
 
     @property
     def worker(self) -> str:
@@ -59,6 +63,9 @@ class Live(Protocol):
 
     def happened(self, name: str, **details: Any) -> None:
         """Put an event into the transcript, if there is one."""
+
+    def ran_again(self, turns: Sequence[str]) -> None:
+        """Put on record which turns of an earlier kernel were run again in this one."""
 
     def let_go(self) -> None:
         """Close the session's files and end its worker; the next turn begins a new session."""

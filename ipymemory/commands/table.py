@@ -25,13 +25,14 @@ from ipymemory.commands.pages import JSON, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.commands.remembering import FORGET, PROPOSALS, REMEMBER
 from ipymemory.commands.removal import PURGE
+from ipymemory.commands.resuming import COMMAND as RESUME_LAST
 from ipymemory.commands.runs import DIFF, HISTORY, UNDO
 from ipymemory.commands.status import STATUS
 
 COMMANDS: dict[str, Command] = {
     each.name: each
     for each in [
-        *(STATUS, NOTES, MODE, PAUSE, RESUME),
+        *(STATUS, NOTES, RESUME_LAST, MODE, PAUSE, RESUME),
         *(ENGINE, PREVIEW, COMPACT, COST, ASK_RESET),
         *(LIST, SHOW, RECALL, REMEMBER, FORGET, EXTRACT, PROPOSALS, DREAM),
         *(DOCS, HISTORY, DIFF, UNDO, DOCTOR, EXPORT, PURGE),
