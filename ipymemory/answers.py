@@ -101,6 +101,11 @@ class Answers:
                 session.settings, confirmed=bool(arguments.get("confirmed"))
             )
             return dreamt.as_dict()
+        if name == "dream_accept":
+            dreaming, id = session.dreaming, str(arguments["dream"])
+            return (await dreaming.dream(session.settings, confirmed=True, plan=id)).as_dict()
+        if name == "dream_undo":
+            return await session.dreaming.undo(session.settings, str(arguments["dream"]))
         if name == "dream_plan":
             return (await session.dreaming.plan(session.settings)).as_plan()
         if name == "dream_gate":

@@ -184,19 +184,25 @@ def _write(journal: Path, run: Run, groups: Sequence[Group], project: str = "") 
             "version": VERSION,
             "project": project,
             "run": run.entry.as_line(),
-            "groups": [
-                [
-                    {
-                        "path": str(each.path),
-                        "before": _text(each.before),
-                        "after": _text(each.after),
-                    }
-                    for each in group
-                ]
-                for group in groups
-            ],
+            "groups": as_values(groups),
         },
     )
+
+
+def as_values(groups: Sequence[Group]) -> list[Any]:
+    """Return `groups` as JSON values, every byte of their files in them."""
+    return [
+        [
+            {"path": str(each.path), "before": _text(each.before), "after": _text(each.after)}
+            for each in group
+        ]
+        for group in groups
+    ]
+
+
+def from_values(value: Any) -> tuple[Group, ...]:
+    """Return the groups that `as_values` made; raises `KeyError`, `TypeError`, `AttributeError`."""
+    return tuple(tuple(_changes(each)) for each in value)
 
 
 def _read(journal: Path) -> tuple[RunEntry | None, list[Group]]:
@@ -210,7 +216,7 @@ def _read(journal: Path) -> tuple[RunEntry | None, list[Group]]:
             "Update ipymemory; it finishes then."
         )
     try:
-        run, groups = told["run"], [tuple(_changes(each)) for each in told["groups"]]
+        run, groups = told["run"], list(from_values(told["groups"]))
         entry = RunEntry(
             run["run"],
             run["time"],

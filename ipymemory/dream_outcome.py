@@ -32,8 +32,8 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Dreamt:
-    """How a dream ended, in counts. `status`: ``done``, ``planned``, ``locked``, ``refused``,
-    ``killed`` or ``failed``."""
+    """How a dream ended, in counts. `status`: ``done``, ``planned``, ``waiting`` (for a yes),
+    ``locked``, ``refused``, ``killed`` or ``failed``."""
 
     status: str
     run: str = ""

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ipymemory import dream_line
+from ipymemory.dream_outcome import reason
+from ipymemory.history import SHORT
 from ipymemory.page_dream import counts
 
 MIME = "application/vnd.ipymemory.dream+json"
@@ -23,6 +25,12 @@ VERSION = 1
 
 UPDATE_SECONDS = 1.0
 """Least time between two updates of a display: each one is a change of the notebook."""
+
+MOST_SHOWN = 20
+"""Cells that are told of a button pressed later, the newest."""
+
+_shown: dict[str, Cell] = {}
+"""The cells that show a dream, by its id."""
 
 ENDING = (
     "`%memory dream --kill` in another notebook, `ipymemory dream --kill` in a terminal or the "
@@ -35,10 +43,31 @@ def bundle(state: Mapping[str, Any]) -> dict[str, Any]:
     return {MIME: {"v": VERSION, "state": counts(state)}}
 
 
+def settle(state: Mapping[str, Any]) -> None:
+    """Have the cell of a dream that came to another end by a button say so."""
+    cell = _shown.get(str(state.get("id")))
+    if cell is not None and state.get("status") != "running":
+        cell.settle(state)
+
+
+def ended(state: Mapping[str, Any]) -> str:
+    """Return how a dream ended, in counts and a sentence or two."""
+    status, counts = state.get("status"), state.get("counts") or {}
+    if status == "done":
+        run = str(state.get("run") or "")[:SHORT]
+        back = f" `%memory undo {run}` takes all of it back." if run else ""
+        return f"The dream {reason(counts)}.{back}"
+    if status == "undone":
+        back, left = (counts.get(each, 0) for each in ("put_back", "left_out"))
+        stays = f" Left as they are, since somebody changed them: {left}." if left else ""
+        return f"The dream was taken back. Files put back: {back}.{stays}"
+    if status == "dismissed":
+        return "What the dream would do was dropped. The memories are as they were."
+    return f"The dream ended: {status}. {state.get('error') or ''}".rstrip()
+
+
 class Cell:
     """The display of the cell that runs; `aside` leaves it out of the record of that cell."""
-
-    saved = True
 
     def __init__(self, aside: Callable[[], AbstractContextManager[None]]) -> None:
         self._aside = aside
@@ -64,11 +93,24 @@ class Cell:
         """Show `data` in place of what is there."""
         from IPython.display import display
 
+        state = data.get(MIME, {}).get("state", {})
+        if id := state.get("id"):
+            _shown.pop(id, None)
+            _shown[id] = self
+            for each in list(_shown)[:-MOST_SHOWN]:
+                del _shown[each]
         with self._aside():
             if self._display is None:
                 self._display = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
             else:
                 self._display.update(data, raw=True)
+
+    def settle(self, state: Mapping[str, Any]) -> None:
+        """Say how the dream stands by now, long after the cell has run."""
+        if self._display is not None:
+            text = ended(state)
+            said = {"text/markdown": text, "text/plain": text}
+            self._display.update({**bundle(state), **said}, raw=True)
 
     def done(self) -> None:
         """Leave what is there: the page will be `put` in its place."""
@@ -81,8 +123,6 @@ class Cell:
 
 class Line:
     """One line of a terminal, on standard error: the output is for whoever reads that."""
-
-    saved = False
 
     def __init__(self) -> None:
         from rich.console import Console

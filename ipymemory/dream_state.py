@@ -7,6 +7,8 @@ is tidied from.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +70,32 @@ def kill(project: Project, settings: Settings) -> bool:
     wish = {"id": str(told.get("id")), "time": utc_now()}
     write_json(place_of(project, settings) / KILL, wish)
     return True
+
+
+def ends(place: Path, id: str, status: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Note that the dream `id` came to another end than its own; return how it stands then.
+
+    Raises `PlaceError`.
+    """
+    try:
+        told = read_json(place / STATE) or {}
+    except IpymemoryError:
+        told = {}
+    if told.get("id") != id:
+        return {"id": id, "status": status, **more}
+    told |= {"status": status, "ended": utc_now(), **more}
+    write_json(place / STATE, told)
+    return told
+
+
+def dismissed(place: Path) -> float:
+    """Return when a person said no to what a dream would do, in seconds of the epoch; 0 for never.
+
+    Raises nothing.
+    """
+    try:
+        told = read_json(place / STATE) or {}
+        ended = datetime.fromisoformat(told["ended"]).timestamp()
+        return ended if told["status"] == "dismissed" else 0.0
+    except (IpymemoryError, KeyError, TypeError, ValueError):
+        return 0.0

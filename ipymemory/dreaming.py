@@ -11,12 +11,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from ipymemory import sessions
+from ipymemory import dream_recovery, dream_state, dream_undo, dream_waiting, sessions
 from ipymemory.config import Settings
 from ipymemory.dream_model import model_of
 from ipymemory.errors import IpymemoryError
-from ipymemory.events import Bus
+from ipymemory.events import Bus, Event
 from ipymemory.gates import Gate
 from ipymemory.gates import dream as dream_gate
 from ipymemory.jobs import dream
@@ -93,18 +94,28 @@ class Dreaming:
         return await self.dream(settings, by_hand=False)
 
     async def dream(
-        self, settings: Settings, *, confirmed: bool = False, by_hand: bool = True
+        self, settings: Settings, *, confirmed: bool = False, by_hand: bool = True, plan: str = ""
     ) -> Dreamt:
-        """Dream now, gates or not, after one in flight. Never raises but for cancellation."""
+        """Dream now, gates or not, after one in flight; with the id of a `plan` do what waits.
+
+        Never raises but for cancellation.
+        """
         async with self._lock:
             context = self._context(settings, confirmed=confirmed, by_hand=by_hand)
-            outcome = await asyncio.to_thread(dream.dream, context)
+            outcome = await asyncio.to_thread(dream.dream, context, plan)
         if outcome.status == "failed":
             self.ran.badly(outcome.error)
-        elif outcome.status == "done":
+        elif outcome.status in ("done", "waiting"):
             self.ran.well()
             self._scanned = None
         return outcome
+
+    async def undo(self, settings: Settings, id: str) -> dict[str, Any]:
+        """Take the dream `id` back; return how it stands then. Raises `IpymemoryError`."""
+        async with self._lock:
+            told = await asyncio.to_thread(dream_undo.take_back, self._project, settings, id)
+        self._bus.emit(Event("dream", dream.JOB, id, told))
+        return told
 
     async def plan(self, settings: Settings) -> Dreamt:
         """Return what a dream would do now, a model's part included, with its diff."""
@@ -130,14 +141,17 @@ class Dreaming:
         own = settings.dream
         folder = opened(self._project, settings)
         last = dream.lock(self._project, folder).last()
+        records = dream_recovery.place(self._project, folder)
+        if folder.proposes and (no := dream_state.dismissed(records)):
+            last = max(last or 0.0, no)
 
         def waits() -> str:
             if folder.closed:
                 return folder.closed.rstrip(".")
             if not folder.folder.is_dir():
                 return "there are no memories yet"
-            if folder.proposes:
-                return "tidying waits for a yes here: %memory dream --now shows what it would do"
+            if folder.proposes and dream_waiting.there(records):
+                return "a plan waits for a yes: %memory dream --yes does it, --no drops it"
             return ""
 
         return dream_gate(

@@ -299,14 +299,45 @@ class Frontend:
         if name == page_documents.STANDING:
             self._look_at_documents()
             return {"type": "ok"}
-        if name == page_dream.KILL:
-            return page_dream.end(*self._here(), page_messages.short(body, "dream"))
-        if name == page_dream.STANDING:
-            return {"type": "dream", "state": page_dream.standing(*self._here())}
+        if name in page_dream.COMMANDS:
+            reply = page_dream.command(name, body, *self._here(), self._of_dream)
+            if name == page_dream.DISMISS:
+                self._dreamt(reply["state"])
+            return reply
         raise page_messages.Refused(
             "There is no such command. The page may ask for “notes”, “status”, “documents” and "
-            "“dream”, and end a dream."
+            "“dream”, and press the buttons of a dream."
         )
+
+    def _of_dream(self, question: str, id: str) -> None:
+        """Have the worker do something with the dream `id`, on a thread that waits for it."""
+        from ipymemory import page_dream, page_messages
+        from ipymemory.errors import IpymemoryError
+
+        if self._session.worker == "not started":
+            raise page_messages.Refused(
+                "There is no worker yet that could do it, since nothing is on record here. Run a "
+                "cell first."
+            )
+
+        def ask() -> None:
+            try:
+                told = self._session.ask(question, MOST_WORK, dream=id)
+                why = str(told.get("error") or "")
+            except IpymemoryError as error:
+                why = str(error)
+            state = page_dream.standing(*self._here())
+            self.push("dream", state=state, **({"notice": why} if why else {}))
+            self._dreamt(state)
+
+        # Whatever else goes wrong is the log's: nothing of a thread may reach a cell.
+        threading.Thread(target=lambda: _quietly(ask), daemon=True).start()
+
+    def _dreamt(self, state: Mapping[str, Any]) -> None:
+        """Have the cell that shows a dream say what became of it by a button."""
+        from ipymemory import dream_shown
+
+        _quietly(lambda: dream_shown.settle(state))
 
     def _updating(self) -> str:
         cell, since = self._writing

@@ -189,11 +189,12 @@ class MemoryMagics(Magics):
         from ipymemory.commands import table  # late: loading needs none of it
 
         cell: list[Cell] = []
+        saved = getattr(self.shell, "kernel", None) is not None
 
         def screen() -> Screen:
             from ipymemory.dream_shown import Cell, Line  # late: dreams are rare
 
-            if getattr(self.shell, "kernel", None) is None:
+            if not saved:
                 return Line()
             cell.append(Cell(self._asker.aside))
             return cell[-1]
@@ -202,7 +203,7 @@ class MemoryMagics(Magics):
             words = table.sentence(line)
             if words is None:
                 words = arg_split(line, posix=True, strict=False)
-            page = table.call(replace(self._place(), screen=screen), words)
+            page = table.call(replace(self._place(), screen=screen, saved=saved), words)
         except IpymemoryError as error:
             raise refusal(error) from None
         with self._asker.aside():

@@ -20,6 +20,8 @@ class Page:
         self.pushed: list[dict[str, Any]] = []
         self.pushes: list[str] = []
         self.replies: list[dict[str, Any]] = []
+        self.displays: list[dict[str, Any]] = []
+        """What displays of cells that have run were changed to."""
         self.closed = False
         self.subshell: str | None = None
         """The kernel's thread that this page's messages are for, where it has such."""
@@ -67,6 +69,8 @@ class Page:
         elif kind == "comm_msg":
             into = self.replies if content["comm_id"] == self.comm else self.pushed
             into.append(content["data"])
+        elif kind == "update_display_data":
+            self.displays.append(content["data"])
         elif kind == "comm_close" and content["comm_id"] == self.comm:
             self.closed = True
 

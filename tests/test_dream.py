@@ -236,8 +236,8 @@ def test_where_a_write_waits_for_a_yes_a_dream_does_too(tmp_path: Path) -> None:
     project, folder = filled(tmp_path)
     before = held(folder.folder)
     settings = Settings.read({"Memory": {"mode": "confirm"}})[0]
-    assert dream.dream(Context(project, settings)).status == "refused"
-    assert held(folder.folder) == before
+    assert dream.dream(Context(project, settings)).status == "waiting"
+    assert held(folder.folder) == before and not (folder.folder / NAME).exists()
     assert dream.dream(Context(project, settings, confirmed=True)).status == "done"
     reading = Settings.read({"Memory": {"mode": "read"}})[0]
     refused = dream.dream(Context(project, reading, confirmed=True))

@@ -91,7 +91,7 @@ def test_a_dry_run_shows_all_and_does_nothing(
 def test_in_mode_confirm_it_asks_first(filled: Project) -> None:
     settings, before = Settings.read(CONFIRM)[0], texts(filled)
     page = call(filled, "dream", settings=settings)
-    assert "waits for a yes" in page.markdown and texts(filled) == before
+    assert "waits for your yes" in page.markdown and texts(filled) == before
     asked: list[str] = []
     here = replace(place(filled, settings=settings), ask=lambda text: asked.append(text) or "y")
     page = table.call(here, ["dream"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dream_set
@@ -13,7 +14,7 @@ from kernels import eventually
 from recorded import Recorded
 from workers import Piped
 
-from ipymemory import dream_journal, gates, places, processes, sessions
+from ipymemory import dream_journal, dream_state, dream_waiting, gates, places, processes, sessions
 from ipymemory.config import Settings
 from ipymemory.dream_lock import NAME
 from ipymemory.dreaming import Dreaming
@@ -140,8 +141,23 @@ def test_in_mode_confirm_it_waits_and_says_so(tmp_path: Path) -> None:
     settings = Settings.read({"Memory": {"mode": "confirm"}})[0]
     dream_set.fill(opened(project, settings).folder, project.root, 10)
     it = dreaming(project, clock)
+    waits = after_a_turn(it, clock, settings)
+    assert isinstance(waits, dream.Dreamt) and waits.status == "waiting"
     assert after_a_turn(it, clock, settings) is None
-    assert "waits for a yes" in it.last.reason
+    assert "a plan waits for a yes" in it.last.reason
+    # A no counts as a dream, and a day later it is asked about anew.
+    place = dream_state.place_of(project, settings)
+    dream_waiting.dismiss(place, str(dream_state.state(project, settings)["id"]))
+    assert after_a_turn(it, clock, settings) is None
+    assert "next dream in 24 h" in it.last.reason
+    state = dream_state.state(project, settings)
+    state["ended"] = (datetime.now(UTC) - timedelta(hours=25)).isoformat()
+    write_json(place / dream_state.STATE, state)
+    for each in project.sessions.iterdir():
+        if (each / "transcript.jsonl").exists():
+            os.utime(each / "transcript.jsonl")
+    waits = after_a_turn(it, clock, settings)
+    assert isinstance(waits, dream.Dreamt) and waits.status == "waiting"
 
 
 @pytest.mark.spec("D1")

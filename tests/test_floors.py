@@ -141,6 +141,8 @@ PARTS = {
     "dream_state": "dream_lock",
     "dream_recovery": "dream_lock",
     "dream_line": "dream_lock",
+    "dream_waiting": "dream_lock",
+    "dream_undo": "learning",
     "dream_shown": "asking",
     "dream_model": "session",
     "dream_questions": "learning",

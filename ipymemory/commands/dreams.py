@@ -7,27 +7,30 @@ somebody asks for it (``--dry-run``, ``diff``), and in a terminal.
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ipymemory.commands.amounts import counted
+from ipymemory.commands.dream_plans import (
+    ASK_SECONDS,
+    context,
+    dry_run,
+    summary,
+    waiting,
+    waits,
+)
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.commands.runs import fence
 from ipymemory.errors import CommandError
 from ipymemory.history import SHORT, History
 from ipymemory.memory_files import opened
 from ipymemory.stopping import Stopped
 
 if TYPE_CHECKING:
-    from ipymemory.jobs.dream import Context
-
-ASK_SECONDS = 1860.0
-"""Longest wait for a dream: above what one may take by `Dream.minutes` (30)."""
+    from ipymemory.dream_waiting import Plan
 
 KILLED = "The dream was ended. The memories are as they were."
 
@@ -37,61 +40,74 @@ STOP_SECONDS = 1.5
 LOCKED = 3
 """Exit code where another dream holds the lock (interface.md)."""
 
-_SAID = (
-    ("merged", "said again what another one says, and were merged into it with all their origins"),
-    ("dated", "named a day as seen from when they were written; the date stands beside it now"),
-    ("rewritten", "were put more briefly, in their own sentences"),
-    ("removed", "went, contradicted by newer ones or resting on what is gone"),
-    ("not_removed", "would go if somebody could be asked, and stayed"),
-    ("marked", "name files or functions that are gone (marked), or there again (mark removed)"),
-    ("relinked", "had links that lead to a merged memory now"),
-    ("asked", "contradict a newer one, or may have to go: questions for you"),
-    ("left_out", "were left alone: somebody changed them, or a program should not edit them"),
-)
-
 
 def _dream(place: Place, arguments: Arguments) -> Page:
-    chosen = [each for each in ("now", "dry_run", "status", "kill", "yes") if arguments[each]]
+    known = ("now", "dry_run", "status", "kill", "yes", "no")
+    chosen = [each for each in known if arguments[each]]
     if len(chosen) > 1 and set(chosen) != {"now", "yes"}:
         raise CommandError(f"One of them at a time. The right form is: {DREAM.usage(place.prefix)}")
     if arguments["kill"]:
         return _kill(place)
     if arguments["dry_run"]:
-        return _plan(place)
+        return dry_run(place)
+    if arguments["no"] or (arguments["yes"] and not arguments["now"]):
+        plan = waiting(place)
+        if plan is not None:
+            return _yes(place, plan) if arguments["yes"] else _no(place, plan)
+        if arguments["no"] or place.live is not None:
+            raise CommandError(
+                f"No plan of a dream waits for an answer. {place.prefix}dream --dry-run shows what "
+                "one would do now."
+            )
     # On the command line it is one dream, gates off; in a notebook the word alone only tells.
     if arguments["status"] or (place.live is not None and not chosen):
         return _status(place)
-    return _now(place, yes=arguments["yes"])
+    return _now(place, confirmed=arguments["yes"])
 
 
-def _now(place: Place, *, yes: bool) -> Page:
-    from ipymemory.jobs import dream
-
+def _now(place: Place, *, confirmed: bool = False) -> Page:
     folder = opened(place.project, place.settings)
     if folder.closed:
         raise CommandError(folder.closed)
-    if folder.proposes and not yes:
-        plan = _plan(place)
-        if not plan.data["diff"]:
-            return plan
-        yes_or_no = place.ask(f"{plan.plain}\n\nDo this now? One undo takes all of it back. [y/N] ")
-        if yes_or_no is None or yes_or_no.strip().lower() not in ("y", "yes"):
-            why = "the folder is shared" if folder.shared else "the mode is confirm"
-            return Page(
-                f"Nothing was changed: tidying waits for a yes here, since {why}. "
-                f"`{place.prefix}dream --dry-run` shows what it would do, "
-                f"`{place.prefix}dream --now --yes` does it.",
-                {**plan.data, "status": "refused"},
-            )
+    told, left = _dreamt(place, "dream", confirmed=confirmed and folder.proposes)
+    plan = waiting(place) if told.get("status") == "waiting" else None
+    if plan is None:
+        return _ended(place, told, left)
+    page = waits(place, plan, str(told.get("note") or ""))
+    if place.saved:
+        # A view of the page has the buttons; an answer that is typed would be saved with the cell.
+        return _live(place, page)
+    answer = place.ask(f"{page.plain}\n\nDo this now? One undo takes all of it back. [y/N] ")
+    if answer is None:
+        return page
+    return _yes(place, plan) if answer.strip().lower() in ("y", "yes") else _no(place, plan)
+
+
+def _yes(place: Place, plan: Plan) -> Page:
+    """Do what waits, exactly as it was shown."""
+    return _ended(place, *_dreamt(place, "dream_accept", dream=plan.id))
+
+
+def _no(place: Place, plan: Plan) -> Page:
+    """Drop what waits."""
+    from ipymemory import dream_shown, dream_state, dream_waiting
+
+    records = dream_state.place_of(place.project, place.settings)
+    told = dream_waiting.dismiss(records, plan.id)
+    return _live(place, Page(dream_shown.ended(told), {"status": "dismissed"}))
+
+
+def _dreamt(place: Place, name: str, **arguments: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Dream, in the worker where there is one; return how it ended, and what was left as it is."""
+    from ipymemory.jobs import dream
+
     if place.live is not None:
-        return _ended(place, _watched(place, "dream", confirmed=folder.proposes))
-    context = _context(place, confirmed=folder.proposes)
+        return _watched(place, name, **arguments), ()
     with _shown(place) as show:
-        context.bus.subscribe(
-            lambda event: show(event.details) if event.kind == dream.JOB else None
-        )
-        found = dream.dream(context)
-    return _ended(place, found.as_dict(), found.left)
+        made = context(place, confirmed=bool(arguments.get("confirmed")))
+        made.bus.subscribe(lambda event: show(event.details) if event.kind == dream.JOB else None)
+        found = dream.dream(made, str(arguments.get("dream", "")))
+    return found.as_dict(), found.left
 
 
 def _watched(place: Place, name: str, **arguments: Any) -> dict[str, Any]:
@@ -151,18 +167,6 @@ def _stop(place: Place, before: object) -> None:
         time.sleep(0.05)
 
 
-def _context(place: Place, *, confirmed: bool = False) -> Context:
-    """Return what a dream in this process works with, a model's part where one may work."""
-    from ipymemory.dream_model import model_of
-    from ipymemory.jobs.dream import Context
-
-    model, note = model_of(place.project, place.settings, by_hand=True)
-    asks = bool(sys.stdin and sys.stdin.isatty())
-    return Context(
-        place.project, place.settings, confirmed=confirmed, model=model, note=note, asks=asks
-    )
-
-
 def _ended(place: Place, told: Mapping[str, Any], left: Sequence[str] = ()) -> Page:
     page = _end(place, told, left)
     # One that was refused has not begun, so what stands there is another.
@@ -189,7 +193,7 @@ def _end(place: Place, told: Mapping[str, Any], left: Sequence[str]) -> Page:
         return Page(
             f"The memories were not tidied, and are as they were. {why}", dict(told), exit=2
         )
-    lines = _summary(told.get("counts") or {})
+    lines = summary(told.get("counts") or {})
     if status != "done":
         lines = [
             f"The model's part was not done: {one(str(told.get('error') or status))} The built-in "
@@ -218,43 +222,6 @@ def _end(place: Place, told: Mapping[str, Any], left: Sequence[str]) -> Page:
     return Page(markdown, dict(told), text=f"{markdown}\n\n{diff}".rstrip().replace("**", ""))
 
 
-def _summary(counts: Mapping[str, Any]) -> list[str]:
-    """Return what was done, in counts."""
-    number = counts.get("memories", 0)
-    lines = [f"{counted(number, 'memory', 'memories')} looked through."]
-    found = [f"- **{counts[key]:,}** {words}" for key, words in _SAID if counts.get(key)]
-    return [*lines, "", *found] if found else [f"{lines[0]} There was nothing to tidy."]
-
-
-def _plan(place: Place) -> Page:
-    from ipymemory.jobs import dream
-
-    if place.live is not None and place.live.worker == "running":
-        # A model works in the worker alone, and may be part of it.
-        answer = place.live.ask("dream_plan", ASK_SECONDS)
-        data: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {}
-    else:
-        data = dream.plan(_context(place)).as_plan()
-    if data.get("status") != "planned":
-        raise CommandError(str(data.get("error") or "The worker gave no answer."))
-    diff = str(data.get("diff") or "")
-    counts = data.get("counts") or {}
-    lines = ["Nothing was changed. This is what a dream would do now:", "", *_summary(counts)]
-    if data.get("error"):
-        lines += ["", f"Without the model's part: {one(data['error'])}"]
-    if data.get("note"):
-        lines += ["", one(data["note"])]
-    text = "\n".join(lines)
-    if not diff:
-        return Page(text, data)
-    marks = fence(diff)
-    return Page(
-        f"{text}\n\n{marks}diff\n{diff.rstrip()}\n{marks}",
-        data,
-        text=f"{text}\n\n{diff.rstrip()}".replace("**", ""),
-    )
-
-
 def _status(place: Place) -> Page:
     from ipymemory import dream_state
 
@@ -266,6 +233,8 @@ def _status(place: Place) -> Page:
     lines = []
     if not told:
         lines.append("No dream has tidied the memories of this project yet.")
+    elif told.get("status") == "waiting" and (plan := waiting(place)) is not None:
+        return _live(place, waits(place, plan))
     elif told.get("status") == "running":
         lines.append(
             f"A dream is running since {_when(told, 'started')}: {one(told.get('phase', ''))}, "
@@ -282,7 +251,7 @@ def _status(place: Place) -> Page:
             lines.append("What it left is put right before the next one.")
         counts = told.get("counts")
         if isinstance(counts, Mapping) and counts:
-            lines += ["", *_summary(counts)]
+            lines += ["", *summary(counts)]
     if gate:
         lines += ["", f"Gate: {one(gate)}."]
     lines += ["", f"`{place.prefix}dream --dry-run` shows what one would do now, `--now` does it."]
@@ -315,7 +284,8 @@ DREAM = Command(
         Argument("--dry-run", "show what that would do, and do nothing"),
         Argument("--status", "show how the last one stands, and when the next is due"),
         Argument("--kill", "end the one that runs; the memories stay as they were"),
-        Argument("--yes", "do not ask where a write waits for a yes"),
+        Argument("--yes", "do what waits for a yes, as it was shown; with --now do not ask"),
+        Argument("--no", "drop what waits for a yes"),
         JSON,
     ),
     details=(

@@ -74,10 +74,6 @@ class Live(Protocol):
 class Screen(Protocol):
     """Where a command that waits shows how far it is."""
 
-    @property
-    def saved(self) -> bool:
-        """Whether what is shown is saved, with a notebook: then it holds counts."""
-
     def show(self, state: Mapping[str, Any]) -> None:
         """Show how it stands."""
 
@@ -106,6 +102,8 @@ class Place:
     problems: tuple[str, ...] = ()
     screen: Callable[[], Screen] | None = None
     """Makes what shows the person how far a command is; None where nobody looks."""
+    saved: bool = False
+    """Whether what is shown is saved, with a notebook: then it holds counts."""
     before: SessionFolder | None = None
     """What this notebook left, as long as this kernel has recorded nothing."""
 

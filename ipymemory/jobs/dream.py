@@ -33,12 +33,13 @@ from ipymemory import (
     dream_questions,
     dream_recovery,
     dream_state,
+    dream_waiting,
     lines,
     processes,
     sessions,
 )
 from ipymemory.dream_copy import Consolidated, Given
-from ipymemory.dream_journal import Change, Group, Placed
+from ipymemory.dream_journal import Group, Placed
 from ipymemory.dream_lock import Busy, HeldLock
 from ipymemory.dream_outcome import Context as Context
 from ipymemory.dream_outcome import Dreamt as Dreamt
@@ -46,12 +47,13 @@ from ipymemory.dream_outcome import reason
 from ipymemory.dream_recovery import left_behind as left_behind
 from ipymemory.dream_recovery import lock as lock
 from ipymemory.dream_recovery import recover as recover
-from ipymemory.errors import IpymemoryError
+from ipymemory.dream_waiting import Plan
+from ipymemory.errors import FormatError, IpymemoryError
 from ipymemory.events import Event
 from ipymemory.files import make_folder, read_json, write_json
-from ipymemory.history import History, unified
+from ipymemory.held import resolved
+from ipymemory.history import History, Run
 from ipymemory.memory_files import PERSONS, opened
-from ipymemory.redaction import mask
 from ipymemory.tidying import tidied
 from ipymemory.turns import new_id, utc_now
 
@@ -72,14 +74,8 @@ LOST = (
     "again when its dream has ended."
 )
 
-MOST_TOLD = 200
-"""Files whose change is told as it is made; who wants more reads the diff of the run."""
-
 MOST_SESSIONS = 100
 """Sessions that are counted as under review: as many as a model may search."""
-
-DIFF_CHARS = 4000
-"""Characters of what is told of one file."""
 
 
 def plan(context: Context) -> Dreamt:
@@ -91,21 +87,23 @@ def plan(context: Context) -> Dreamt:
         seconds = context.settings.dream.minutes * _MODELS_SHARE * 60
         given = Given(folder, found, plans, new_id(), seconds, context.cancelled)
         by = _by_model(context, given)
-        diff = "".join(_diff(change) for group in by.groups for change in group)
+        diff = "".join(dream_waiting.diff(change) for group in by.groups for change in group)
         counts = _sum(found.counts, by)
         return Dreamt("planned", "", by.error, counts, note=context.note, diff=diff)
     except IpymemoryError as error:
         return Dreamt("failed", error=str(error))
 
 
-def dream(context: Context) -> Dreamt:
+def dream(context: Context, plan: str = "") -> Dreamt:
     """Tidy the memories; return how it ended. Waits for no lock of another dream; never raises.
 
-    May be called at any time: the gates are the caller's.
+    Where every write waits for a yes, what it would do waits for one (`dream_waiting`), unless
+    the caller was told yes. With the id of a `plan` that waits it does exactly that. May be called
+    at any time: the gates are the caller's.
     """
     started = time.monotonic()
     try:
-        outcome = _Dream(context).dream()
+        outcome = _Dream(context, plan).dream()
     except Exception as error:  # a dream that fails must not end the worker
         known = isinstance(error, IpymemoryError)
         if not known:
@@ -119,10 +117,11 @@ def dream(context: Context) -> Dreamt:
 class _Dream:
     """One dream, from the lock to the summary."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, plan: str = "") -> None:
         self.context = context
         self.project = context.project
-        self.id = new_id()
+        self.id = plan or new_id()
+        self.plan = bool(plan)
         self.folder = opened(context.project, context.settings)
         self.place = dream_recovery.place(context.project, self.folder)
         self.end = time.monotonic() + context.settings.dream.minutes * 60
@@ -138,11 +137,11 @@ class _Dream:
         folder = self.folder
         if folder.closed:
             return Dreamt("refused", error=folder.closed)
-        if folder.proposes and not self.context.confirmed:
-            return Dreamt("refused", error="Tidying waits for your yes here.")
         if not folder.folder.is_dir():
             return Dreamt("refused", error="There are no memories yet.")
         make_folder(self.place)
+        if self.plan and not dream_waiting.there(self.place):
+            return Dreamt("refused", error="No plan waits any more, so nothing was changed.")
         held = lock(self.project, folder).take()
         if isinstance(held, Busy):
             return Dreamt("locked" if held.running else "refused", error=held.reason)
@@ -158,10 +157,12 @@ class _Dream:
             self.tell("orient")
             dream_recovery.finish(self.project, self.context.settings, self.folder)
             dream_copy.sweep(self.place)
-            outcome = self.work(held)
+            outcome = self.carry_out(held) if self.plan else self.work(held)
         finally:
             if outcome.status == "done":
                 held.done()
+                # It was made of memories that are others now.
+                dream_waiting.drop(self.place)
             else:
                 held.roll_back()
             self.tell(self.told.get("phase", ""), outcome)
@@ -185,21 +186,14 @@ class _Dream:
         counts = _sum(found.counts, by)
         if not held.mine:
             return Dreamt("locked", error=LOST)
-        history = History(self.project.history, self.context.settings.memory.history_keep)
-        session = self.context.session.id if self.context.session else ""
-        run = history.begin(JOB, self.engine, reason(counts), (), session)
-        placed = Placed()
-        if by.groups:
-            with self.folder.held_still(confirmed=self.context.confirmed, run=run):
-                self.tell("prune", phase="updating")
-                placed = dream_journal.place(
-                    self.place, run, by.groups, self.over, self.one_placed, self.project.key
-                )
-            run.close()
+        if by.groups and self.folder.proposes and not self.context.confirmed:
+            plan = Plan(self.id, utc_now(), self.engine, counts, by.groups)
+            dream_waiting.put(self.place, plan)
+            return Dreamt("waiting", counts=counts, note=self.context.note)
+        run, placed = self.put(by.groups, counts, confirmed=self.context.confirmed)
         if placed.cancelled:
             return Dreamt("killed", counts={"memories": found.counts["memories"]})
-        self.recall_follows()
-        questions = dream_questions.Questions(self.project, session)
+        questions = dream_questions.Questions(self.project, run.entry.session)
         counts["asked"] = questions.contradictions(found.doubts)
         left: tuple[str, ...] = ()
         if self.context.asks:
@@ -212,6 +206,45 @@ class _Dream:
         id = run.id if run.writes else ""
         status = "failed" if by.error else "done"
         return Dreamt(status, id, by.error, counts, note=self.context.note, left=left)
+
+    def carry_out(self, held: HeldLock) -> Dreamt:
+        """Do what waited for a yes, exactly as it was shown."""
+        if not held.mine:
+            return Dreamt("locked", error=LOST)
+        plan = dream_waiting.take(self.place, self.id)
+        top = resolved(self.folder.folder)
+        for each in (change.path for group in plan.groups for change in group):
+            if not resolved(each).is_relative_to(top):
+                raise FormatError(f"{each} is no memory, so nothing was changed.")
+        self.engine, counts = plan.engine, dict(plan.counts)
+        self.tell("consolidate", memories=counts.get("memories", 0))
+        run, placed = self.put(plan.groups, counts, confirmed=True)
+        if placed.cancelled:
+            return Dreamt("killed", counts={"memories": counts.get("memories", 0)})
+        doubts = tidied(self.folder, self.project.root, PERSONS).doubts
+        questions = dream_questions.Questions(self.project, run.entry.session)
+        counts["asked"] = questions.contradictions(doubts)
+        if placed.left_out:
+            counts["left_out"] = counts.get("left_out", 0) + len(placed.left_out)
+        return Dreamt("done", run.id if run.writes else "", counts=counts)
+
+    def put(
+        self, groups: tuple[Group, ...], counts: dict[str, int], *, confirmed: bool
+    ) -> tuple[Run, Placed]:
+        """Put `groups` in place as one run; nothing is where that was cancelled."""
+        history = History(self.project.history, self.context.settings.memory.history_keep)
+        session = self.context.session.id if self.context.session else ""
+        run, placed = history.begin(JOB, self.engine, reason(counts), (), session), Placed()
+        if groups:
+            with self.folder.held_still(confirmed=confirmed, run=run):
+                self.tell("prune", phase="updating")
+                placed = dream_journal.place(
+                    self.place, run, groups, self.over, self.one_placed, self.project.key
+                )
+            run.close()
+        if not placed.cancelled:
+            self.recall_follows()
+        return run, placed
 
     def over(self) -> bool:
         """Return whether the dream is to end: killed, out of time, or the worker's end."""
@@ -239,9 +272,8 @@ class _Dream:
 
     def one_placed(self, group: Group) -> None:
         changed = [each for each in group if each.before != each.after]
-        for each in changed[: max(0, MOST_TOLD - self.files)]:
-            told = {"file": each.path.name, "diff": mask(_diff(each))[:DIFF_CHARS]}
-            self.context.bus.emit(Event("dream_file", JOB, self.id, told))
+        for each in changed[: max(0, dream_waiting.MOST_TOLD - self.files)]:
+            self.context.bus.emit(Event("dream_file", JOB, self.id, dream_waiting.told(each)))
         self.files += len(changed)
         # Not for each: a state is written to the disk, and two a second can be read.
         if time.monotonic() - self.last_told > 0.5:
@@ -292,18 +324,10 @@ def _sum(counts: Mapping[str, int], by: Consolidated) -> dict[str, int]:
     return both | {"asked": counts["asked"] + len(by.asked)} if "asked" in counts else both
 
 
-def _diff(change: Change) -> str:
-    before, after = (
-        "" if each is None else each.decode("utf-8", "replace")
-        for each in (change.before, change.after)
-    )
-    return "".join(unified(before, after, change.path.name, change.path.name))
-
-
 def _record(context: Context, outcome: Dreamt) -> None:
     """Tell of the outcome, and note it in the worker's log."""
     engine = ENGINE if context.model is None else MODELS
-    kind = "finished" if outcome.status == "done" else "failed"
+    kind = "finished" if outcome.status in ("done", "waiting") else "failed"
     context.bus.emit(Event(kind, JOB, outcome.run, outcome.as_dict()))
     if context.session is None or outcome.status in ("locked", "refused"):
         return
