@@ -89,8 +89,8 @@ export class DreamView {
       const shown = there(dream, state);
       if (!shown && button === document.activeElement) {
         // Before the button goes, so that a keyboard is not thrown back to the top.
-        this._told.tabIndex = -1;
-        this._told.focus();
+        this.node.tabIndex = -1;
+        this.node.focus();
       }
       button.hidden = !shown;
       button.setAttribute('aria-disabled', String(dream.ending));

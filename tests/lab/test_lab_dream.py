@@ -23,6 +23,9 @@ __all__ = ["browser", "notebook", "running"]
 WORDS = ("town", "Levels of the lake", "server 0")
 """What stands in memories, and in nothing that is saved with a notebook."""
 
+STALE = {"id": "f" * 24, "status": "running", "step": "gather"}
+"""A dream that a page takes for running, and that is over."""
+
 
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
@@ -86,7 +89,7 @@ def test_the_cell_has_its_own_view_and_its_button_ends_the_dream(
     nb.kernel(f"import os; os.environ.update({model.environment()!r})")
     folder = prepared(nb)
     nb.kernel(MAGIC.format("engine anthropic"))
-    before = {each.name: each.read_bytes() for each in folder.glob("*.md")}
+    before = {each.name: each.read_bytes() for each in folder.glob("*-*.md")}
     nb.edit(2)
     nb.page.keyboard.press("Control+Enter")
     view = nb.cell(2).locator(".ipymemory-dream")
@@ -101,7 +104,7 @@ def test_the_cell_has_its_own_view_and_its_button_ends_the_dream(
     nb.cell(2).get_by_text("The dream was ended. The").wait_for()
     assert datetime.fromisoformat(state_of(nb)["ended"]).timestamp() - pressed < 1
     assert not view.get_by_role("button").first.is_visible()
-    assert {each.name: each.read_bytes() for each in folder.glob("*.md")} == before
+    assert {each.name: each.read_bytes() for each in folder.glob("*-*.md")} == before
     # and once to its end
     nb.run(2)
     nb.cell(2).get_by_text("memories looked through").wait_for()
@@ -120,3 +123,57 @@ def test_the_cell_has_its_own_view_and_its_button_ends_the_dream(
     nb.page.reload()
     nb.ready()
     assert nb.cell(2).get_by_text("memories looked through").is_visible()
+
+
+@pytest.mark.spec("D5", "D6", "L8", "L10", "L12")
+def test_a_click_does_what_is_shown_and_another_takes_it_back(notebook: Notebook) -> None:
+    cells = (("code", LOAD), ("code", "1"), ("code", "%memory dream --now"))
+    nb = notebook.open("confirm.ipynb", *cells)
+    folder = prepared(nb)
+    nb.kernel(MAGIC.format("engine extractive"))
+    nb.kernel(MAGIC.format("mode confirm"))
+    try:
+        before = {each.name: each.read_bytes() for each in folder.glob("*-*.md")}
+
+        def held() -> dict[str, bytes]:
+            return {each.name: each.read_bytes() for each in folder.glob("*-*.md")}
+
+        nb.run(2)
+        view = nb.cell(2).locator(".ipymemory-dream[data-status='waiting']")
+        view.get_by_text("waits for your yes").wait_for()
+        view.locator(".ipymemory-diff ins").first.wait_for()
+        nb.panel(".ipymemory-dream[data-status='waiting'] .ipymemory-diff").first.wait_for()
+        assert not nb.cell(2).get_by_text("%memory dream --yes").is_visible()
+        shots(nb, "cell-waiting")
+        assert "%memory dream --yes" in saved(nb, "confirm.ipynb")
+        # one that is dismissed is gone, everywhere
+        view.get_by_role("button", name="Dismiss").click()
+        gone = ".ipymemory-dream[data-status='dismissed']"
+        nb.cell(2).locator(gone).wait_for(state="attached")
+        nb.panel(gone).wait_for()
+        nb.cell(2).get_by_text("What the dream would do was dropped").wait_for()
+        assert held() == before
+        # and one that is agreed to is done, as it was shown
+        nb.run(2)
+        view.get_by_role("button", name="Do it").focus()
+        nb.page.keyboard.press("Enter")
+        done = ".ipymemory-dream[data-status='done']"
+        nb.cell(2).locator(done).wait_for()
+        nb.panel(done).wait_for()
+        nb.cell(2).get_by_text("The dream tidied 21 memories: 4 merged").wait_for()
+        assert len(held()) == len(before) - 4
+        assert nb.page.evaluate("document.activeElement !== document.body")
+        assert "tidied 21 memories" in saved(nb, "confirm.ipynb")
+        nb.panel(done).get_by_role("button", name="Undo the dream").click()
+        undone = ".ipymemory-dream[data-status='undone']"
+        nb.panel(undone).wait_for()
+        nb.cell(2).get_by_text("The dream was taken back").first.wait_for()
+        shots(nb, "cell-undone")
+        assert held() == before
+        saved(nb, "confirm.ipynb")
+        # what is refused is said
+        nb.kernel(f"get_ipython()._ipymemory.frontend.push('dream', state={STALE!r})")
+        nb.panel(".ipymemory-dream").get_by_role("button", name="End the dream").click()
+        nb.panel(".ipymemory-notice").get_by_text("This dream is over").wait_for()
+    finally:
+        nb.kernel(MAGIC.format("mode auto"))
