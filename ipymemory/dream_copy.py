@@ -94,7 +94,7 @@ class Copy:
             if each.problem or data is None or (not each.current and change is None):
                 continue
             after = change.after if change is not None else data
-            changed = each.path.stat().st_mtime if each.path.exists() else 0.0
+            changed = _time(each.path)
             self.files[each.name] = File(each.name, each.path, changed, data, after, number)
         self.total = len(self.files)
         """Memories before the dream."""
@@ -213,6 +213,13 @@ def sweep(place: Path) -> None:
         with contextlib.suppress(OSError):
             if time.time() - each.stat().st_mtime > _OLD:
                 shutil.rmtree(each, ignore_errors=True)
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat(follow_symlinks=False).st_mtime
+    except OSError:  # removed this moment
+        return 0.0
 
 
 def _data(path: Path) -> bytes | None:

@@ -39,6 +39,8 @@ def recover(project: Project, settings: Settings) -> bool:
         return False
     try:
         finish(project, settings, folder)
+        if not folder.closed:
+            folder.mend()
     finally:
         held.roll_back()
     return True

@@ -156,6 +156,7 @@ class MemoryMagics(Magics):
 
             %memory status            show what runs, what ran last and where it all lies
             %memory notes             show the session notes, or those of a notebook file
+            %memory resume            say where the last kernel stopped; bring its variables back
             %memory mode              show or choose what may happen by itself in this project
             %memory pause             record nothing until resume-recording
             %memory resume-recording  record again after pause
@@ -177,7 +178,6 @@ class MemoryMagics(Magics):
             %memory diff              show what a run changed
             %memory undo              put back what was there before a run
             %memory doctor            look for what is wrong and say what to do
-            %memory resume            where the last kernel stopped; --run brings back its variables
             %memory export            copy all that is kept of this project to a folder or .zip
             %memory purge             remove transcripts, notes and history from the disk
             %memory help              what each command does

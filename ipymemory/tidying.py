@@ -6,12 +6,13 @@ that go. Nothing goes whose sources the kept one cannot name. Reads the folder, 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ipymemory.dream_journal import Change, Group, now
-from ipymemory.errors import FormatError, IpymemoryError
+from ipymemory.errors import FormatError, IpymemoryError, MemoryMissing
 from ipymemory.extractive import consolidating, references
 from ipymemory.extractive.consolidating import Doubt, Merge
 from ipymemory.images import digest
@@ -58,7 +59,8 @@ def tidied(
         if over():
             return Tidied((), (), {"memories": 0})
         if each.current and not each.problem:
-            memories.append(folder.read_exactly(each.name))
+            with contextlib.suppress(MemoryMissing):  # forgotten this moment
+                memories.append(folder.read_exactly(each.name))
     plan = consolidating.plan(memories, persons)
     merged = {each.name for merge in plan.merges for each in merge.gone}
     works = {

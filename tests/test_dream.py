@@ -20,7 +20,7 @@ from ipymemory.files import write_json
 from ipymemory.history import History
 from ipymemory.jobs import dream
 from ipymemory.jobs.dream import Context
-from ipymemory.memory_files import MemoryFolder, opened, proposals
+from ipymemory.memory_files import Memory, MemoryFolder, opened, proposals
 from ipymemory.places import Project
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -292,3 +292,36 @@ def test_memories_saved_by_another_process_meanwhile_survive(tmp_path: Path) -> 
     said = b" ".join(held(folder.folder).values())
     assert all(f"said thing number {n}.".encode() in said for n in range(20))
     assert not opened(project, Settings()).drift()
+
+
+@pytest.mark.spec("D4")
+def test_a_memory_that_is_forgotten_while_it_reads_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, folder = filled(tmp_path, 20)
+    whole, names = MemoryFolder.scan, ["plain-0", "twin-1-first", "dated-0"]
+
+    def scan(self: MemoryFolder) -> tuple[Memory, ...]:
+        found = whole(self)
+        for name in names:
+            (folder.folder / f"{name}.md").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(MemoryFolder, "scan", scan)
+    outcome = dream.dream(Context(project, Settings()))
+    assert outcome.status == "done" and outcome.counts["merged"] == 3
+    assert (folder.folder / "twin-1-again.md").exists()
+    assert not {f"{each}.md" for each in names} & set(held(folder.folder))
+
+
+@pytest.mark.spec("D4")
+def test_an_index_that_is_behind_is_rebuilt_also_where_nothing_else_is_to_do(
+    tmp_path: Path,
+) -> None:
+    project, folder = filled(tmp_path, 20)
+    dream.dream(Context(project, Settings()))
+    index = folder.folder / "MEMORY.md"
+    index.write_text("".join(index.read_text().splitlines(keepends=True)[:-3]))
+    assert folder.drift()
+    assert not dream.dream(Context(project, Settings())).run
+    assert not folder.drift()

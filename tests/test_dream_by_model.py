@@ -361,6 +361,7 @@ def test_a_hostile_model_changes_nothing(
     outside.write_text("mine")
     if hasattr(Path, "symlink_to"):
         (dreams.folder.folder / "link.md").symlink_to(outside)
+    dreams.folder.mend()
     before = dreams.held()
     every = ways(dreams.project, dreams.folder.folder, outside)
     assert len(every) > 100

@@ -231,7 +231,7 @@ def _notices(found: Replay, by_hand: Sequence[Turn]) -> list[str]:
 
 COMMAND = Command(
     "resume",
-    "say where the last kernel stopped, and bring its variables back",
+    "say where the last kernel stopped; bring its variables back",
     _resume,
     (
         Argument("NAMES", "only what these variables need", "NAMES", words=True),

@@ -242,6 +242,9 @@ class _Dream:
                     self.place, run, groups, self.over, self.one_placed, self.project.key
                 )
             run.close()
+        else:
+            # A save or a dream that was killed in its last step may have left the index behind.
+            self.folder.mend()
         if not placed.cancelled:
             self.recall_follows()
         return run, placed

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from tests.benchmarks import (
     documents,
+    dreaming,
     loading,
     memories,
     memory,
@@ -31,6 +32,7 @@ PARTS = {
     "memory": memory,
     "notes": notes,
     "memories": memories,
+    "dreaming": dreaming,
     "recalling": recalling,
     "documents": documents,
     "model": model,
