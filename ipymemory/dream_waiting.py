@@ -45,15 +45,16 @@ class Plan:
         """All that would change, as a unified diff."""
         return "".join(diff(each) for group in self.groups for each in group)
 
-    def files(self) -> list[dict[str, str]]:
+    def files(self) -> list[dict[str, Any]]:
         """Return what would change, file by file, masked and bounded; to be shown and not kept."""
         every = [each for group in self.groups for each in group if each.before != each.after]
         return [told(each) for each in every[:MOST_TOLD]]
 
 
-def told(change: Change) -> dict[str, str]:
-    """Return what is shown of one file's change."""
-    return {"file": change.path.name, "diff": mask(diff(change))[:DIFF_CHARS]}
+def told(change: Change) -> dict[str, Any]:
+    """Return what is shown of one file's change; `gone` where the file goes."""
+    shown = mask(diff(change))[:DIFF_CHARS]
+    return {"file": change.path.name, "diff": shown, "gone": change.after is None}
 
 
 def diff(change: Change) -> str:

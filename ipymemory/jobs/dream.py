@@ -13,7 +13,7 @@ Events, all of job ``dream`` and with the dream's id as their run but for the la
   also ``reviewed`` (of those sessions), ``turns``, ``calls``, ``tokens`` and ``usd``. May be
   kept, also in a notebook that is saved (behaviour L12).
 - ``dream_turn``: ``turn``, ``calls``, ``text``: what a model said in one of its turns, masked.
-- ``dream_file``: ``file``, ``diff``: what was done to one file, as it is put in place.
+- ``dream_file``: ``file``, ``diff``, ``gone``: what was done to one file, as it is put in place.
   Both hold words of memories: to be shown while they come, and kept nowhere.
 - ``finished`` and ``failed``: the outcome, in counts; the run is that of the undo history.
 """

@@ -140,7 +140,8 @@ export class DreamView {
       const title = dream.waiting ? 'Files that would change' : 'Files changed';
       more.append(element('summary', '', `${title} (${files.length})`));
       for (const each of files) {
-        more.append(element('p', 'ipymemory-quiet', each.name), difference(each));
+        const name = each.gone ? `${each.name} (goes)` : each.name;
+        more.append(element('p', 'ipymemory-quiet', name), difference(each));
       }
       this._files.append(more);
     }

@@ -55,6 +55,8 @@ export interface IState {
 export interface IFile {
   readonly name: string;
   readonly diff: string;
+  /** Whether it goes, since another one says what it says. */
+  readonly gone: boolean;
 }
 
 export class Dream implements IDisposable {
@@ -137,8 +139,7 @@ export class Dream implements IDisposable {
     }
     const file = object(message.file);
     if (file) {
-      const found = { name: text(file.file, 200), diff: text(file.diff, 5000) };
-      this._files = [...this._files, found].slice(-MOST_FILES);
+      this._files = [...this._files, fileOf(file)].slice(-MOST_FILES);
     }
     const doing = object(message.doing);
     if (doing) {
@@ -210,7 +211,7 @@ export class Dream implements IDisposable {
         .slice(0, MOST_PLANNED)
         .map(each => object(each))
         .filter(each => each !== null)
-        .map(each => ({ name: text(each.file, 200), diff: text(each.diff, 5000) }));
+        .map(fileOf);
       this._changed.emit();
     }
   }
@@ -281,6 +282,11 @@ export class Dream implements IDisposable {
 
 function object(value: JSONValue | undefined): JSONObject | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+}
+
+function fileOf(told: JSONObject): IFile {
+  const { file, diff, gone } = told;
+  return { name: text(file, 200), diff: text(diff, 5000), gone: gone === true };
 }
 
 function number(value: JSONValue | undefined): number {
