@@ -194,7 +194,7 @@ def test_check_says_what_is_stale_without_a_home(
     path = recorded(written(folder / "a.ipynb", notebook()))
     code, out, err = run(capsys, "check")
     assert (code, err) == (0, "")
-    assert "1 up to date, 0 stale" in out
+    assert "1 living document in 1 file: it is up to date." in out
     changed(path, put(1, "import csv\nLIMIT = 4"))
     code, out, _ = run(capsys, "check", ".")
     assert code == 1

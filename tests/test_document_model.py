@@ -94,7 +94,7 @@ def test_a_model_writes_a_closed_notebook_is_paid_for_and_undone(
     assert not list(project.folder.glob("document-*")), "nothing is left of the draft"
     asked = len(server.requests)
     code, out, _ = run(capsys, "docs", "update", "a.ipynb")
-    assert code == 0 and "1 up to date already" in out
+    assert code == 0 and "1 living document is up to date." in out
     assert len(server.requests) == asked, "nobody is asked where nothing has changed"
     assert run(capsys, "undo")[0] == 0
     assert path.read_bytes() == before

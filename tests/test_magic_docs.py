@@ -58,7 +58,7 @@ def test_the_text_says_what_is_true_and_where() -> None:
         "### Overview\n\n- `tides.ipynb`: 5 steps; reads `raw.csv`; writes `tidy.csv`"
     )
     order = "[code 1], [code 2], [code 4], [code 3], [code 5]"
-    assert f"Start with [code 1]; the cells depend on each other in this order: {order}\n" in text
+    assert f"Start with [code 1]; the cells depend on each other in this order: {order}.\n" in text
     assert "- `raw.csv` read by `pd.read_csv` [code 2]\n" in text
     assert "- `tidy.csv` written by `tidy.to_csv` [code 3]\n" in text
     assert "- `LIMIT` = `3` [code 1]\n- `THRESHOLD` = `LIMIT * 2` [code 1]\n" in text
@@ -85,6 +85,9 @@ def test_a_circle_and_a_thousand_cells_come_to_an_end() -> None:
     assert ordered([(names("a"), names("b")), (names("b"), names("a"))]) == [0, 1]
     assert ordered([(names("a"), names("b")), (names(), names("a"))]) == [1, 0]
     assert ordered([(names("x"), names("x"))] * 1000) == list(range(1000))
+    # Two that change a frame, and below them the one that reads it from a file.
+    changed = [(names("df"), names("df"))] * 2
+    assert ordered([*changed, (names(), names("df"))]) == [2, 0, 1]
 
 
 def test_text_of_others_begins_no_line_of_its_own() -> None:
@@ -139,7 +142,7 @@ def test_check_fails_update_writes_check_passes_undo_takes_it_back(
     if os.name != "nt":
         assert path.stat().st_mode & 0o777 == 0o644
     code, out, _ = run(capsys, "update")
-    assert "No living documents written anew, 2 up to date" in out
+    assert "Nothing to write: 2 living documents are up to date." in out
     assert path.read_bytes() == after
     for _ in range(2):
         assert cli.main(["undo"]) == 0

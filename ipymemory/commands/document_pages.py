@@ -40,15 +40,30 @@ def checked(found: Found, format: str, *, check: bool) -> Page:
     shown = stale if check else found.documents
     said = [f"{name_of(each.path)}: {_why(each)}" for each in shown]
     said += [text for _, text in found.problems]
-    count = counted(len(found.documents), "living document")
-    fresh = len(found.documents) - len(stale)
-    end = f"{count} in {counted(found.files, 'file')}: {fresh} up to date, {len(stale)} stale."
+    end = _end(found, len(stale))
     if stale and check:
         end = f"{end} {_UPDATE}"
-    below = [*([""] if said else []), end[0].upper() + end[1:]]
+    below = [*([""] if said else []), end]
     # For a page each is made harmless as Markdown; in a terminal brackets stay as they are.
     markdown = "\n".join([*(f"- {one(each)}" for each in said), *below])
     return Page(markdown, data, code, "\n".join([*(f"- {plain(each)}" for each in said), *below]))
+
+
+def _end(found: Found, stale: int) -> str:
+    """Return the sentence below: how many there are, and how they stand."""
+    number, files = len(found.documents), counted(found.files, "file")
+    if not found.files:
+        return "There is no notebook and no .md file here that can be looked at."
+    if not number:
+        return f"There is no living document here; {files} looked at."
+    what = counted(number, "living document")
+    if not stale:
+        how = "it is up to date" if number == 1 else "all are up to date"
+    elif stale == number:
+        how = "it is stale" if number == 1 else "all are stale"
+    else:
+        how = f"{stale} stale, {number - stale} up to date"
+    return f"{what} in {files}: {how}."
 
 
 def _why(document: Living) -> str:

@@ -141,12 +141,21 @@ def _updated(
     lines += [f"- {plain(text)}" for text in (*(text for _, text in problems), *by_model.said)]
     if by_model.spent.calls:
         lines.append(f"- {_cost(by_model.spent)}")
-    what = "would be written anew" if dry else "written anew"
-    same = len(done) - len(changed)
-    count = counted(len(changed), "living document")
-    said = f"{count} {what}, {same} up to date already."
-    lines += [*([""] if lines else []), said[0].upper() + said[1:]]
+    lines += [*([""] if lines else []), _ending(len(done), len(changed), dry=dry)]
     return Page("", data, 2 if problems else 0, text="\n".join(lines))
+
+
+def _ending(all: int, changed: int, *, dry: bool) -> str:
+    """Return the sentence below an update."""
+    if not all:
+        return "There is no living document that could be written here."
+    same = all - changed
+    if not changed:
+        rest = "is up to date" if same == 1 else "are up to date"
+        return f"Nothing to write: {counted(same, 'living document')} {rest}."
+    what = "would be written anew" if dry else "written anew"
+    also = f", {same} {'was' if same == 1 else 'were'} up to date already" if same else ""
+    return f"{counted(changed, 'living document')} {what}{also}."
 
 
 def _cost(spent: Spent) -> str:

@@ -74,4 +74,24 @@ def _shown(story: Story, step: Step) -> None:
 def _header(table: tuple[str, ...]) -> tuple[str, ...]:
     if len(table) < 2 or not results.is_table(table):
         return ()
-    return tuple(each for each in table[0].split("  ") if each.strip() and each.strip() != "...")
+    found = _columns(table) or table[0].split("  ")
+    return tuple(name for each in found if (name := each.strip()) and name != "...")
+
+
+def _columns(table: tuple[str, ...]) -> list[str]:
+    """Return the names above a frame's columns, which stand to the right as the values do.
+
+    One blank stands between the names of two columns of words, and also within a name: a column
+    ends where every value ends.
+    """
+    whole = [each for each in table[:8] if not each.lstrip().startswith(("…", ".."))]
+    width = max(map(len, whole))
+    head, *rows = (each.rjust(width) + " " for each in whole)
+    found: list[str] = []
+    begin = 0
+    for at in range(width):
+        ends = head[at] != " " and head[at + 1] == " "
+        if ends and all(row[at] != " " and row[at + 1] == " " for row in rows):
+            found.append(head[begin : at + 1])
+            begin = at + 1
+    return found if not head[begin:].strip() else []

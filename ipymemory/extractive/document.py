@@ -24,6 +24,10 @@ MOST = 120
 
 _SETTING = re.compile(r"[A-Z][A-Z0-9_]+\Z")
 """How a name that is to be set by hand is written."""
+_TIMED = re.compile(r"^`%%(?:time|capture)[^`]*`; ")
+"""A magic that changes nothing of what a cell does."""
+_REMARK = re.compile(r"\s+#[^`'\"]*`$")
+"""A comment behind a shell's line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +62,23 @@ def write_document(chapters: Sequence[Chapter], level: int = 1) -> str:
         return _joined(parts)
     found = _fed(found)
     lines = [f"- {_summary(each)}" for each in found]
-    first = f"- Start with {code(found[0].file, 80)}; below, each follows what it reads from."
-    parts = [(f"{depth} Overview", [*lines, first, _LABELS])]
+    parts = [(f"{depth} Overview", [*lines, _first(found), _LABELS])]
     for each in found:
         parts.append((f"{depth} {code(each.file, 80)}", [f"- {_start(each)}"]))
         parts += _parts(each, "#" * min(level + 2, 6))
     return _joined(parts)
 
 
-_LABELS = "- `[code 3]` is the third cell that holds code."
+_LABELS = "- Labels such as `[code 3]` count the cells that hold code, from the top."
+
+
+def _first(found: list[_Told]) -> str:
+    """Return the line that says with which notebook to start."""
+    made = {path for each in found for path in _paths(each.story, "writes")}
+    if any(made.intersection(_paths(each.story, "reads")) for each in found[1:]):
+        first = code(found[0].file, 80)
+        return f"- Start with {first}; below, each stands after those whose files it reads."
+    return "- None of them reads a file that another one writes: each can be run by itself."
 
 
 def _joined(parts: Iterable[tuple[str, list[str]]]) -> str:
@@ -86,21 +98,22 @@ def _told(chapter: Chapter) -> _Told:
 def ordered(cells: Sequence[tuple[frozenset[str], frozenset[str]]]) -> list[int]:
     """Return the places of `cells`, the names each reads and binds, so that each can run.
 
-    A name comes from the last cell above that binds it, else from the first one below. What does
-    not depend on anything below stays where it stands; so does a circle.
+    A name comes from the last cell above that binds it, else from the first one below, also where a
+    cell changes it: ``df = df.dropna()``. What does not depend on anything below stays where it
+    stands; so does a circle.
     """
     binders: dict[str, list[int]] = {}
     for at, (_, binds) in enumerate(cells):
         for name in binds:
             binders.setdefault(name, []).append(at)
     waits: list[set[int]] = [set() for _ in cells]
-    for at, (reads, binds) in enumerate(cells):
+    for at, (reads, _) in enumerate(cells):
         for name in reads:
             above = [each for each in binders.get(name, ()) if each < at]
             below = [each for each in binders.get(name, ()) if each > at]
             if above:
                 waits[at].add(above[-1])
-            elif below and name not in binds:
+            elif below:
                 waits[at].add(below[0])
     needed: list[list[int]] = [[] for _ in cells]
     for at, each in enumerate(waits):
@@ -156,8 +169,23 @@ def _summary(told: _Told) -> str:
 def _start(told: _Told) -> str:
     if told.stands:
         return f"Start with {told.labels[0]}; the cells run from top to bottom."
-    shown = ", ".join(told.labels[:40]) + (", …" if len(told.labels) > 40 else "")
-    return f"Start with {told.labels[0]}; the cells depend on each other in this order: {shown}"
+    runs = _runs(told.labels)
+    shown = ", ".join(runs[:40]) + (", …" if len(runs) > 40 else "")
+    return f"Start with {told.labels[0]}; the cells depend on each other in this order: {shown}."
+
+
+def _runs(labels: Sequence[str]) -> list[str]:
+    """Return labels in their order, three or more that follow each other as one."""
+    found: list[list[str]] = []
+    last = 0
+    for each in labels:
+        number = int(re.sub(r"\D", "", each) or 0)
+        if found and number == last + 1:
+            found[-1].append(each)
+        else:
+            found.append([each])
+        last = number
+    return [text for run in found for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else run)]
 
 
 def _parts(told: _Told, depth: str) -> list[tuple[str, list[str]]]:
@@ -187,9 +215,42 @@ def _files(story: Story) -> list[str]:
 
 
 def _steps(story: Story) -> list[str]:
-    return [
-        f"{at + 1}. {step.label} {phrases.phrase(story, at)}" for at, step in enumerate(story.steps)
+    return [f"{at + 1}. {step.label} {_step(story, at)}" for at, step in enumerate(story.steps)]
+
+
+def _step(story: Story, at: int) -> str:
+    """Return what a step does: what the notes say of it, and the names that they leave out."""
+    step = story.steps[at]
+    text = _TIMED.sub("", phrases.phrase(story, at))
+    if text.startswith("`!"):
+        text = f"runs {_REMARK.sub('`', text)}"
+    plain = text == phrases.first(step)
+    if step.failed:
+        return text
+    if shown := phrases.shown(step):
+        # The notes say of a number that was printed nothing but the line.
+        if step.said.metrics or (step.said.table and step.facts.last):
+            text = f"{text.removesuffix(shown[0])}shows {shown[0]}"
+        plain = False
+    elif plain and step.said.table:
+        text = f"shows {text}"
+    made = [each.name for each in step.facts.built if each.how == "="]
+    settings = [each for each in dict.fromkeys(made) if _SETTING.match(each)]
+    if plain and settings:
+        return "sets " + ", ".join(code(each, 60) for each in settings[:8])
+    data = [
+        code(each, 60)
+        for each in dict.fromkeys(made)
+        if (named := story.names.get(each)) is not None
+        and named.label == step.label
+        and each not in settings
+        and lineage.stands_out(story, named)
     ]
+    new = [each for each in data if f"{each} from" not in text and f"{each} (" not in text]
+    if not new or (plain and len(new) == 1):
+        return text
+    makes = "makes " + ", ".join(new[:4])
+    return makes if plain else f"{text}; {makes}"
 
 
 def _parameters(story: Story) -> list[str]:

@@ -11,6 +11,8 @@ from ipymemory.extractive.wording import clean, shorten
 
 _TITLE_CALLS = frozenset(["title", "set_title", "suptitle", "set_suptitle"])
 _FITS = frozenset(["fit", "fit_transform", "partial_fit", "train", "fit_predict", "update"])
+_PLACES = frozenset(["loc", "iloc", "at", "iat"])
+"""Attributes through which a part of a frame is set."""
 _DRAWS = re.compile(r"plot|hist|scatter|^bar|imshow|heatmap|^pie$|contour|errorbar|fill_between")
 _MOST_NODES = 20_000
 """Nodes of a tree that are looked at: a cell that a person typed has a few hundred."""
@@ -201,11 +203,13 @@ class Reader:
     ) -> None:
         """Read a target such as ``df["x"]`` or ``df.loc[mask, "x"]``: a change of `df`."""
         root = target
+        own = True  # a part of the thing itself and not of something that it holds
         while isinstance(root, ast.Attribute | ast.Subscript | ast.Starred):
+            own = own and (not isinstance(root, ast.Attribute) or root.attr in _PLACES)
             root = root.value
         self._expr(target, local)
         column = ""
-        if isinstance(target, ast.Subscript):
+        if isinstance(target, ast.Subscript) and own:
             key = target.slice
             if isinstance(key, ast.Tuple) and key.elts:
                 key = key.elts[-1]
