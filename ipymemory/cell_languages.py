@@ -69,8 +69,11 @@ def by_name(name: str) -> str:
 def lines(text: str, language: str) -> list[str]:
     """Return what counts in `text`, line by line; `language` as `by_name` gives it.
 
-    ``exact`` keeps every character but blank lines around it.
+    ``exact`` keeps every character but blank lines around it, ``long`` all but blank lines and
+    what ends a line: fast also for millions of lines.
     """
+    if language == "long":
+        return [each for line in text.split("\n") if (each := line.rstrip())]
     if language == "exact" or (language == "html" and _AS_IT_IS.search(text)):
         return text.strip("\n").split("\n") if text.strip() else []
     if language == "shell":

@@ -216,6 +216,13 @@ def filled(text: str, end: int, body: str) -> str:
         if text[start:stop].rstrip("\r\n") in (BEGIN, END)
     ]
     if not marks:
+        # A line that were put below would be part of a block that is open.
+        tail = f"{text}{newline}{END}"
+        if not any(begin > len(text) for begin, _ in outside_fences(tail)):
+            raise FormatError(
+                "A code block in it is opened and never closed, so what is put below would be part "
+                "of it. Close it with a line of as many ` or ~ as open it."
+            )
         block = f"{BEGIN}{newline}{body}{newline}{END}"
         if text.endswith("\n" * 2) or text.endswith("\r\n\r\n"):
             return f"{text}{block}{newline}"

@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 from ipymemory import cell_languages
 
 MOST_PIECES = 200_000
-"""Characters of a cell that are taken apart word by word; of a longer one only white space is
-left out, since nobody typed it."""
+"""Characters of a cell that are taken apart word by word; of a longer one only blank lines and
+blanks that end a line are left out, since nobody typed it."""
 
 _PIECE = re.compile(
     r"(?P<string>\"{3}(?:[^\"\\]|\\.|\"(?!\"\"))*(?:\"{3})?|'{3}(?:[^'\\]|\\.|'(?!''))*(?:'{3})?"
@@ -69,7 +69,7 @@ def fingerprint(source: str, language: str = "python") -> str:
 
 
 def _of(text: str, language: str) -> list[str]:
-    name = "other" if len(text) > MOST_PIECES else cell_languages.by_name(language)
+    name = "long" if len(text) > MOST_PIECES else cell_languages.by_name(language)
     return cell_languages.lines(text, name)
 
 
@@ -84,11 +84,11 @@ def _cell(text: str) -> list[str]:
         line = _pieces(rest) if name in _PYTHON else [cell_languages.folded(rest)]
         found += [f"%%{name}", *line]
         if language != "python":
-            known = language if len(text) <= MOST_PIECES else "other"
+            known = language if len(text) <= MOST_PIECES else "long"
             return [*found, *cell_languages.lines(text, known)]
         text = text.strip("\n")
     if len(text) > MOST_PIECES:
-        return [*found, *cell_languages.lines(text, "other")]
+        return [*found, *cell_languages.lines(text, "long")]
     return [*found, *_pieces(text)]
 
 
