@@ -167,6 +167,8 @@ def same_beside(before: bytes, after: bytes) -> None:
     for each in (was, now):
         each.pop("source")
     assert was == now, "and of the cell its source and its record"
+    if b"\r\n" in before:
+        assert after.count(b"\r\n") == after.count(b"\n"), "lines end as they did"
     # Byte for byte: what differs is one piece, and it lies in the cell.
     head = next(n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b)
     tail = next(

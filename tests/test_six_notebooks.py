@@ -11,6 +11,7 @@ import six_notebooks
 from test_document_files import folder as folder
 from test_document_files import run
 
+from ipymemory.commands.dream_plans import summary
 from ipymemory.document_files import of_file
 from ipymemory.document_records import BEGIN, END
 
@@ -132,3 +133,8 @@ def test_the_pages_are_sentences(folder: Path, capsys: pytest.CaptureFixture[str
     assert said("check") == "2 living documents in 3 files: all are up to date."
     assert said("update") == "Nothing to write: 2 living documents are up to date."
     assert said("check", "one.ipynb") == "1 living document in 1 file: it is up to date."
+
+
+def test_a_dream_over_nothing_is_a_sentence() -> None:
+    assert summary({}) == ["There is no memory yet, so there was nothing to tidy."]
+    assert summary({"memories": 1}) == ["1 memory looked through. There was nothing to tidy."]

@@ -52,6 +52,8 @@ def context(place: Place, *, confirmed: bool = False) -> Context:
 def summary(counts: Mapping[str, Any]) -> list[str]:
     """Return what was done, in counts."""
     number = counts.get("memories", 0)
+    if not number:
+        return ["There is no memory yet, so there was nothing to tidy."]
     lines = [f"{counted(number, 'memory', 'memories')} looked through."]
     found = [f"- **{counts[key]:,}** {words}" for key, words in _SAID if counts.get(key)]
     return [*lines, "", *found] if found else [f"{lines[0]} There was nothing to tidy."]
