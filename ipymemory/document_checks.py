@@ -32,7 +32,7 @@ _ADDRESS = re.compile(
     r"|\bwww\.|(?<=<)[a-z][a-z0-9+.-]{1,30}:(?=[^\s<>]+>))[^\s<>\"'`)\]}]*"
 )
 _PICTURE = re.compile(r"!\[")
-_TAG = re.compile(r"<[a-zA-Z][\w:-]*(?:\s[^<>]*=|/[^<>]*=)|<!--|<[!?]")
+_TAG = re.compile(r"<[a-zA-Z][\w-]*(?:\s[^<>]*=|/[^<>]*=)|<!--|<[!?]")
 _ACTS = re.compile(
     r"(?i)<\s*/?\s*(?:script|iframe|frame|object|embed|applet|link|meta|style|base|form|input|button"
     r"|textarea|select|svg|math|img|image|video|audio|source|template|noscript|dialog|portal)\b"
@@ -145,8 +145,7 @@ def _addresses(text: str) -> frozenset[str]:
 
     Markdown reads entities and backslashes before it follows a link, and so does this.
     """
-    read = _ESCAPED.sub(r"\1", html.unescape(text))
-    found = {match[0] for each in {text, read} for match in _ADDRESS.finditer(each)}
+    found = {match[0] for match in _ADDRESS.finditer(text)}
     for match in _DESTINATION.finditer(text):
         place = _ESCAPED.sub(r"\1", html.unescape((match[1] or match[2] or "").strip("<>")))
         # A browser drops what nobody sees before it looks for the scheme.

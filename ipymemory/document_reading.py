@@ -7,7 +7,7 @@ than some ten long files in all; it may Edit its draft of the one document and n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ipymemory import reading
@@ -90,10 +90,35 @@ def tools(
         return reading.Look(around, level, stopped)
 
     shown = _Shown()
-    edit = EditTool(guard)
+    edit = Once(EditTool(guard))
     looks = (LookTool(reading.READ, reading.read, look), LookTool(GREP, grep, look))
     every = (*looks, LookTool(GLOB, glob, look))
     return {edit.spec.name: edit, **{each.spec.name: Sparing(each, shown) for each in every}}
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Edit, of which the same call a second time changes nothing.
+
+    Text that is put below a line would else stand there twice where a model says it twice.
+    """
+
+    inner: EditTool
+    done: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What an engine is told of the tool."""
+        return self.inner.spec
+
+    def run(self, call: ToolCall, run: Run) -> str:
+        """Make the edit; returns a sentence. Raises `ToolError` when it is refused."""
+        given = (str(call.input.get("old_string")), str(call.input.get("new_string")))
+        if given in self.done:
+            return "That edit was made already."
+        said = self.inner.run(call, run)
+        self.done.add(given)
+        return said
 
 
 @dataclass(slots=True)
