@@ -76,13 +76,13 @@ class ClosedDocuments:
         """Close connections, and remove what models worked on. Never raises."""
         loop, self._loop = self._loop, None
         if loop is not None:
-            for each in self._models:
-                loop.run_until_complete(each.close())
             left = asyncio.all_tasks(loop)
             for task in left:
                 task.cancel()
             if left:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            for each in self._models:
+                loop.run_until_complete(each.close())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
         for folder in self._folders:

@@ -82,8 +82,8 @@ def prompt(
     return f"{text.rstrip()}\n\n{told}\n"
 
 
-def shown(cells: Sequence[tuple[str, str]], first: frozenset[str]) -> str:
-    """Return `cells`, each a label and a source, in their order, within what is sent.
+def shown(cells: Sequence[tuple[str, str]], first: frozenset[str], most: int = MOST_SENT) -> str:
+    """Return `cells`, each a label and a source, in their order, `most` characters of them.
 
     Where not all find room, those in `first` come before others, and what is left out is told.
     """
@@ -91,12 +91,12 @@ def shown(cells: Sequence[tuple[str, str]], first: frozenset[str]) -> str:
     order = sorted(range(len(cells)), key=lambda at: (cells[at][0] not in first, at))
     for at in order:
         size += len(cells[at][0]) + len(cells[at][1]) + 4
-        if size > MOST_SENT:
+        if size > most:
             break
         kept.add(at)
     if not kept and order:
         label, source = cells[order[0]]
-        return f"{label}\n{source[:MOST_SENT]}\n(the rest of it, and of the others, is not shown)"
+        return f"{label}\n{source[:most]}\n(the rest of it, and of the others, is not shown)"
     told = [f"{label}\n{source}" for at, (label, source) in enumerate(cells) if at in kept]
     if left := len(cells) - len(kept):
         told.append(f"({left:,} more cells are not shown here)")

@@ -53,6 +53,7 @@ class Documenting:
         # A model's drafts are nothing to undo: what comes of them waits for a person or the page.
         self._drafts = History(folder.drafts, keep=5)
         self._cancelled = cancelled
+        self._by_model: dict[str, str] = {}
         self._clock = clock
         self._fresh = False
         self._worked: tuple[str, ...] = ()
@@ -189,6 +190,7 @@ class Documenting:
             self._drafts,
             self._folder.id,
             self._cancelled,
+            self._by_model,
         )
 
     async def _with_files(

@@ -184,6 +184,7 @@ class MagicDocs(Section):
     enabled = Bool(
         True, help="Whether living documents of a running notebook are brought up to date."
     ).tag(config=True)
+    model = Unicode("", help="The model that writes them; empty for Engine.model.").tag(config=True)
 
 
 class Dream(Section):

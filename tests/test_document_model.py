@@ -6,6 +6,11 @@ Real files, the real SDK, a server on a real socket; the model's answers are mad
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -297,3 +302,25 @@ def test_refused_edits_are_told_in_one_sentence_beside_what_was_done(
     server.brain = hostile([edit("# MAGIC DOC: Pipeline", "# Mine")])
     code, out, _ = run(capsys, "docs", "update", "b.ipynb")
     assert "each of its edits was refused" in out and BEGIN in text_of(path)
+
+
+@pytest.mark.worker
+@pytest.mark.spec("M8", "L4")
+def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(
+    project: Project, server: ModelServer, folder: Path
+) -> None:
+    path = written(folder / "a.ipynb", notebook())
+    before = path.read_bytes()
+    server.brain = lambda body, number: Fault("hang")
+    argv = [sys.executable, "-m", "ipymemory", "docs", "update", "a.ipynb"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    process = subprocess.Popen(argv, cwd=folder, env=env, stderr=subprocess.PIPE)
+    end = time.monotonic() + 30
+    while not server.requests:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode not in (0, None) and b"Traceback" not in said, said
+    assert path.read_bytes() == before
+    assert not list(project.folder.glob("document-*"))

@@ -20,7 +20,13 @@ from scripted import Script, good, hostile
 from test_document_files import notebook, written
 from test_live_documents import CODE, DOC, RAW, Book, place, session
 
-from ipymemory import agent_summary, consent, document_keeping, document_reading
+from ipymemory import (
+    agent_summary,
+    consent,
+    document_keeping,
+    document_prompt,
+    document_reading,
+)
 from ipymemory.commands import table
 from ipymemory.document_look import Looked
 from ipymemory.document_records import BEGIN, in_text
@@ -399,6 +405,8 @@ def test_in_a_kernel_a_model_writes_it_is_paid_for_and_its_text_waits(
     kernel.run("%config SessionNotes.enabled = False")
     kernel.run("%config Extraction.enabled = False")
     kernel.run("%memory engine anthropic")
+    kernel.run("x = 0", cell_id="c1")
+    kernel.run("%memory docs accept Tides")
     kernel.run("x = 1", cell_id="c1")
 
     def waits() -> bool:
@@ -423,3 +431,51 @@ def test_in_a_kernel_a_model_writes_it_is_paid_for_and_its_text_waits(
     ran = kernel.run("%memory docs update")
     assert "the model did not write it" in ran.markdown, ran.messages
     assert path.read_bytes() == before
+
+
+@pytest.mark.spec("M3", "L9")
+def test_it_is_not_asked_again_where_a_cell_gave_the_same_once_more(
+    book: Book, server: ModelServer
+) -> None:
+    server.brain = lambda body, n: good(edit("_Short._\n", "_Short._\n\nOne.\n"))(body, n)
+    clock = Clock()
+    one = session(book, clock, **ONE_TRY)
+
+    async def rest() -> int:
+        one.observe()
+        clock.now += 10
+        await one.run_due()
+        await one.session_model.close()
+        return len(server.requests)
+
+    assert asyncio.run(rest()) == 1
+    (proposal,) = book.waiting()
+    book.ran("raw = pd.read_csv('new.csv')", "c2", RAW)
+    assert asyncio.run(rest()) == 1
+    assert book.waiting() == [proposal], "what waits stays"
+    book.prose(proposal.source)
+    book.ran("raw = pd.read_csv('new.csv')", "c2", RAW)
+    assert asyncio.run(rest()) == 1 and book.waiting() == []
+    book.ran("raw = pd.read_csv('new.csv')", "c2", {**RAW, "shape": "91 x 2"})
+    assert asyncio.run(rest()) == 2, "the same cell, and another outcome"
+    updated(one)
+    assert len(server.requests) == 3, "a person is not told that it is not worth it"
+
+
+@pytest.mark.spec("M3")
+def test_a_model_of_its_own_for_documents(book: Book, server: ModelServer) -> None:
+    config = {**ONE_TRY, "MagicDocs": {"model": "claude-sonnet-5-5"}}
+    updated(session(book, Clock(), **config))
+    assert server.requests[0]["model"] == "claude-sonnet-5-5"
+
+
+@pytest.mark.spec("M3", "L11")
+def test_of_many_cells_those_that_changed_are_shown_first() -> None:
+    cells = [(f"[code {at}]", f"x{at} = '{'y' * 1000}'") for at in range(1, 101)]
+    text = document_prompt.shown(cells, frozenset(["[code 90]"]), 10_000)
+    assert len(text) < 10_100
+    assert text.index("[code 1]\n") < text.index("[code 90]\n") < text.index("more cells are not")
+    assert "[code 40]\n" not in text
+    long = document_prompt.shown([("[code 1]", "z" * 90_000)], frozenset(), 5000)
+    assert len(long) < 5100 and "is not shown" in long
+    assert document_prompt.shown([], frozenset()) == ""

@@ -9,9 +9,10 @@ nothing usable comes of it, whoever asked is told so and takes the built-in engi
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ipymemory import document_checks, document_prompt, document_reading
@@ -62,6 +63,8 @@ class Writer:
     """Of the drafts: nothing to undo, since what comes of them is proposed or written by others."""
     session: str = ""
     cancelled: Callable[[], bool] = lambda: False
+    told: dict[str, str] = field(default_factory=dict)
+    """What it was told of the cells when it last wrote a document, as a hash, by the cell."""
 
 
 async def update_by_model(
@@ -76,16 +79,21 @@ async def update_by_model(
 
     What comes of it is a proposal. Where the model fails, one that it made of the same text before
     stays; else the built-in engine writes, but for a text that was written without its two lines:
-    that waits for the next try, unless a person asked (`by_hand`). With `prune` nobody is asked,
-    and only what was taken meanwhile is dropped. Raises `IpymemoryError` when nothing can be kept.
+    that waits for the next try, unless a person asked (`by_hand`). A model that would be told
+    what it was told before is not asked by itself. With `prune` nobody is asked, and only what was
+    taken meanwhile is dropped. Raises `IpymemoryError` when nothing can be kept.
     """
     looked = await asyncio.to_thread(Look, context, entries)
+    news = await asyncio.to_thread(_told, looked, writer.settings) if looked.documents else ""
     for each in looked.documents:
         old = looked.before.get(each.cell)
         if old is not None and old.base != each.text:
             old = None
         if prune:
             looked.leave(each, old.source if old is not None else each.text)
+            continue
+        if not by_hand and writer.told.get(each.cell) == news:
+            looked.propose(each, old.source if old is not None else each.text)
             continue
         _tell_of(context, each.cell)
         try:
@@ -94,6 +102,7 @@ async def update_by_model(
             _tell_of(context, "")
         looked.refused += [f'"{each.head.title}": {note}' for note in answer.notes]
         if answer.text is not None:
+            writer.told[each.cell] = news
             looked.propose(each, answer.text)
         elif old is not None:
             looked.leave(each, old.source)
@@ -102,6 +111,13 @@ async def update_by_model(
         else:
             looked.leave(each, each.text)
     return looked.keep()
+
+
+def _told(looked: Look, settings: Settings) -> str:
+    """Return a hash of all that a model is told of the cells."""
+    shown = [Chapter(each.file, sendable(each.turns, settings)) for each in looked.chapters]
+    text = f"{write_document(shown)}\0{_material(shown)}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _tell_of(context: Context, cell: str) -> None:
@@ -150,7 +166,13 @@ async def _run(writer: Writer, asked: Asked) -> Answer:
     level = level_of(str(privacy.sent_outputs), str(privacy.outputs))
     tools = document_reading.tools(around, guard, level, writer.cancelled)
     specs = tuple(each.spec for each in tools.values())
-    request = Request(document_prompt.SYSTEM, (Message("user", prompt),), specs, job=JOB)
+    request = Request(
+        document_prompt.SYSTEM,
+        (Message("user", prompt),),
+        specs,
+        model=str(settings.magic_docs.model),
+        job=JOB,
+    )
     reason = f'update of "{asked.head.title[:80]}"'
     outcome = await run_agent(
         writer.model,
@@ -208,9 +230,14 @@ def _prompt(writer: Writer, asked: Asked, shown: Sequence[Chapter]) -> str:
         instructions=asked.head.instruction.strip(),
         changes=found.lines,
         facts=write_document(shown),
-        cells=document_prompt.shown(cells, found.labels),
+        cells=document_prompt.shown(cells, found.labels, _most(writer.settings)),
         warn=lambda text: writer.bus.emit(Event("warning", JOB, details={"text": text})),
     )
+
+
+def _most(settings: Settings) -> int:
+    """Return how many characters of cells may be sent: of a small window half, at 3 a token."""
+    return min(document_prompt.MOST_SENT, int(settings.engine.window_tokens) * 3 // 2)
 
 
 def _material(shown: Sequence[Chapter]) -> str:
