@@ -51,6 +51,8 @@ export interface IDocument {
   readonly state: DocumentState;
   /** Why it is stale, a clause each, as far as the kernel has told. */
   readonly why: readonly string[];
+  /** What the model that writes it is doing, in a few words, nothing where it is not known. */
+  readonly doing: string;
   /** The text that waits for a yes, null where none does. */
   readonly proposed: string | null;
   readonly source: string;
@@ -146,15 +148,16 @@ export class Documents implements IDisposable {
     }
   }
 
-  /** Take in which document a new text is being written of, nothing for none. */
-  updating(cell: string): void {
+  /** Take in which document a new text is being written of, nothing for none, and what is done. */
+  updating(cell: string, doing = ''): void {
     clearTimeout(this._workTimer);
     if (cell) {
       // A worker that died says nothing any more.
       this._workTimer = window.setTimeout(() => this.updating(''), MOST_WORK);
     }
-    if (cell !== this._updating) {
+    if (cell !== this._updating || doing !== this._doing) {
       this._updating = cell;
+      this._doing = doing;
       this._show();
     }
   }
@@ -366,7 +369,9 @@ export class Documents implements IDisposable {
         const proposed = state === 'proposal' ? (this._proposed.get(each.id)?.source ?? null) : null;
         const last = state === 'long' ? null : (this._steps.get(each.id) ?? null);
         const why = state === 'stale' ? this._standing.why(each.id) : [];
-        found.push({ cell: each.id, title: name, state, why, proposed, source: each.source, last });
+        const doing = state === 'updating' ? this._doing : '';
+        const source = each.source;
+        found.push({ cell: each.id, title: name, state, why, doing, proposed, source, last });
       }
     }
     this._list = found;
@@ -388,6 +393,7 @@ export class Documents implements IDisposable {
   /** Of each document what of an update was taken back or dismissed. */
   private _declined = new Map<string, string>();
   private _updating = '';
+  private _doing = '';
   private _workTimer = 0;
   private _list: readonly IDocument[] = [];
   private _lookTimer = 0;

@@ -274,7 +274,7 @@ export class Link implements IDisposable {
     } else if (message?.type === 'doc.standing') {
       this.documents.stand(readStanding(message));
     } else if (message?.type === 'doc.updating') {
-      this.documents.updating(text(message.cell, 100));
+      this.documents.updating(text(message.cell, 100), text(message.doing, 100));
     } else if (message?.type === 'dream') {
       this.dream.take(message);
     } else if (message?.type === 'notes') {

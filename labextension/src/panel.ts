@@ -173,6 +173,9 @@ export class MemoryPanel extends Widget {
     name.title = 'Go to this cell';
     name.addEventListener('click', () => this._go(each.cell));
     item.append(name, element('p', '', words(each.state)));
+    if (each.doing) {
+      item.append(element('p', 'ipymemory-quiet', `${each.doing} …`));
+    }
     if (each.why.length) {
       const why = element('ul', 'ipymemory-why');
       why.setAttribute('aria-label', `Why ${each.title} is stale`);

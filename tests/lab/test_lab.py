@@ -342,7 +342,12 @@ def test_each_mark_says_how_its_document_stands(notebook: Notebook) -> None:
         nb.cell(0).locator(f".ipymemory-mark[data-state='{state}']").wait_for()
         assert nb.cell(1).locator(".ipymemory-mark").get_attribute("data-state") == "stale"
         if cell:
+            details = {"text": "Reading clean.py", "kept": "Reading clean.py", "by": "code"}
+            told = {"kind": "doing", "job": "magic_docs", "details": details}
+            nb.kernel(f"{HEARD}({told!r})")
+            nb.panel(".ipymemory-documents").get_by_text("Reading clean.py …").wait_for()
             shot(nb, "updating")
+    assert not nb.panel(".ipymemory-documents").get_by_text("Reading clean.py").count()
     # in the mode confirm a text waits for a yes, and nothing is put in before
     told = event("c0", DOC, NEW)
     told["details"] |= {"propose": True, "record": record}
