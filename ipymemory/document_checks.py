@@ -41,14 +41,17 @@ _ACTS = re.compile(
 """Tags that fetch, ask or run something, and what formulas can do of that kind."""
 _UNSEEN = frozenset("\u200c\u200d\ufe0e\ufe0f")
 """Characters without a shape that words in some languages, and pictures, are made with."""
+_LABEL = re.compile(r"\[code (\d{1,6})\]")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
-def document_guard(head: Document, material: str = "", most: int = MOST_WRITTEN) -> Guard:
+def document_guard(
+    head: Document, material: str = "", most: int = MOST_WRITTEN, cells: int | None = None
+) -> Guard:
     """Return the guard of a document that a model writes.
 
     `material` is what it was shown of the cells, whose addresses it may name; `most` is how many
-    bytes the document may come to, unless it had more.
+    bytes the document may come to, unless it had more; `cells` how many there are to name.
     """
     known = _addresses(material)
 
@@ -58,6 +61,7 @@ def document_guard(head: Document, material: str = "", most: int = MOST_WRITTEN)
             or _mass(head, before, after, most)
             or _marks(head, before, after)
             or _shown(before, after, known)
+            or _named(before, after, cells)
         )
 
     return check
@@ -128,6 +132,22 @@ def _shown(before: str, after: str, known: frozenset[str]) -> str:
     if len(_PICTURE.findall(after)) > len(_PICTURE.findall(before)):
         return "The edit adds a picture. Describe in words what it would show."
     return ""
+
+
+def _named(before: str, after: str, cells: int | None) -> str:
+    had = no_cells(before, cells)
+    for each in no_cells(after, cells):
+        if each not in had:
+            return f"There is no cell {each}: they go from [code 1] to [code {cells}]."
+    return ""
+
+
+def no_cells(text: str, cells: int | None) -> list[str]:
+    """Return the labels in `text` that no cell has, where there are `cells`; None: all have."""
+    if cells is None:
+        return []
+    numbers = dict.fromkeys(_LABEL.findall(text))
+    return [f"[code {each}]" for each in numbers if not 1 <= int(each) <= cells]
 
 
 def _odd(text: str) -> list[str]:

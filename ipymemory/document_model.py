@@ -96,7 +96,8 @@ class ClosedDocuments:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
             answer = self._loop.run_until_complete(written(writer, asked))
-            self._failed = 0 if answer.text is not None else self._failed + 1
+            if answer.tried:
+                self._failed = 0 if answer.text is not None else self._failed + 1
             return answer
 
         return write

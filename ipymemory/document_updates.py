@@ -180,7 +180,9 @@ def _with(
     stale = document_records.reasons(document.record, path.name, cells)
     after, by_model = document.text, False
     notes: tuple[str, ...] = ()
-    if write is not None and (stale or BEGIN in document.text):
+    # What a model wrote has none of our lines in it, and stays while it is true.
+    ours = BEGIN in document.text or not document.text[document.head.end :].strip()
+    if write is not None and (stale or ours):
         answer = write(
             Asked(
                 document.head,
@@ -197,7 +199,7 @@ def _with(
         )
         notes, by_model = answer.notes, answer.text is not None
         after = document.text if answer.text is None else answer.text
-    if not by_model and (write is None or stale):
+    if not by_model and (stale or (write is None and ours)):
         after = text_of(document.head, document.text, body)
     if after == document.text and not stale:
         return data, Updated(path, document.title, after, after, True, "", False, notes)

@@ -49,6 +49,8 @@ class Answer:
 
     text: str | None
     notes: tuple[str, ...] = ()
+    tried: bool = True
+    """Whether anybody was asked at all; not for a text that may not be sent."""
 
 
 Write = Callable[[Asked], Answer]

@@ -183,6 +183,15 @@ def test_what_the_built_in_engine_wrote_may_go_with_both_its_lines() -> None:
 
 
 @pytest.mark.spec("M5")
+def test_a_cell_that_there_is_not_is_not_named() -> None:
+    before = f"{HEAD}\nAs [code 9] says.\n"
+    assert "[code 7]" in checked(before, f"{before}\nAs [code 7] says.\n", cells=3)
+    assert "[code 0]" in checked(before, f"{before}\nAs [code 0] says.\n", cells=3)
+    assert checked(before, f"{before}\nAs [code 3] says, and [code 9].\n", cells=3) == ""
+    assert document_checks.no_cells(before, 3) == ["[code 9]"]
+
+
+@pytest.mark.spec("M5")
 def test_the_last_look_sees_what_edits_add_up_to() -> None:
     head = find(DOC)
     assert head is not None

@@ -265,10 +265,13 @@ def test_a_server_that_is_away_is_not_asked_for_each_of_many(
 ) -> None:
     for number in range(MOST_FAILURES + 3):
         written(folder / f"{number}.ipynb", notebook())
+        # Nobody is asked for these, so they say nothing of the server.
+        written(folder / f"0{number}.ipynb", notebook(f"{DOC}\npassword = 'Tr0ub4dor&3x'\n"))
     server.brain = lambda body, n: Fault("status", 500)
     code, out, _ = run(capsys, "docs", "update")
     assert code == 0 and len(server.requests) == MOST_FAILURES
-    assert out.count("The built-in engine wrote instead.") == MOST_FAILURES + 3
+    assert out.count("The built-in engine wrote instead.") == 2 * MOST_FAILURES + 6
+    assert out.count("it failed in 3 documents in a row") > 0
 
 
 @pytest.mark.spec("M8")
@@ -302,6 +305,32 @@ def test_refused_edits_are_told_in_one_sentence_beside_what_was_done(
     server.brain = hostile([edit("# MAGIC DOC: Pipeline", "# Mine")])
     code, out, _ = run(capsys, "docs", "update", "b.ipynb")
     assert "each of its edits was refused" in out and BEGIN in text_of(path)
+
+
+@pytest.mark.spec("M5", "M9")
+def test_what_a_model_wrote_stays_as_it_is_without_one_while_it_is_true(
+    project: Project, server: ModelServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(folder / "a.ipynb", notebook())
+    server.brain = writes()
+    run(capsys, "docs", "update", "a.ipynb")
+    before = path.read_bytes()
+    code, out, _ = run(capsys, "docs", "update", "a.ipynb", "--engine", "extractive")
+    assert code == 0 and "1 up to date already" in out
+    assert path.read_bytes() == before
+
+
+@pytest.mark.spec("M5", "M9")
+def test_a_cell_that_is_gone_and_is_still_named_is_told(
+    project: Project, server: ModelServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(folder / "a.ipynb", notebook())
+    server.brain = writes()
+    run(capsys, "docs", "update", "a.ipynb")
+    changed(path, lambda cells: cells.pop(1))
+    server.brain = lambda body, number: "Nothing to mend."
+    code, out, _ = run(capsys, "docs", "update", "a.ipynb")
+    assert code == 0 and "it still names [code 2], and there is no such cell" in out
 
 
 @pytest.mark.worker

@@ -140,11 +140,16 @@ async def written(writer: Writer, asked: Asked) -> Answer:
     """
     if len(asked.text) > document_prompt.MOST_DOCUMENT:
         most = document_prompt.MOST_DOCUMENT
-        return _none(f"it is longer than the {most:,} characters that a model is given")
+        return _none(
+            f"it is longer than the {most:,} characters that a model is given", tried=False
+        )
     if asked.text.encode("utf-8", "replace").decode() != asked.text:
-        return _none("it holds characters that are no text")
+        return _none("it holds characters that are no text", tried=False)
     if mask(asked.text) != asked.text:
-        return _none("it holds what looks like a password, key or token, so no model is shown it")
+        return _none(
+            "it holds what looks like a password, key or token, so no model is shown it",
+            tried=False,
+        )
     try:
         return await _run(writer, asked)
     except IpymemoryError as error:
@@ -162,7 +167,9 @@ async def _run(writer: Writer, asked: Asked) -> Answer:
     prompt = await asyncio.to_thread(_prompt, writer, asked, shown)
     memories = memory_place(writer.project, settings.memory.folder).folder
     around = document_reading.fence(writer.project, asked.root, path, privacy.files, memories)
-    guard = document_checks.document_guard(asked.head, _material(shown), asked.most)
+    guard = document_checks.document_guard(
+        asked.head, _material(shown), asked.most, len(asked.cells)
+    )
     level = level_of(str(privacy.sent_outputs), str(privacy.outputs))
     tools = document_reading.tools(around, guard, level, writer.cancelled)
     specs = tuple(each.spec for each in tools.values())
@@ -203,13 +210,16 @@ def _answer(asked: Asked, outcome: Outcome, after: str, fault: str) -> Answer:
     body = document_checks.without_ours(asked.text)[asked.head.end :]
     if same and (asked.record is None or not body.strip()):
         return _none("it wrote nothing")
+    notes = []
     if outcome.refused:
-        return Answer(after, (f"of the model's calls {outcome.refused} were refused: {reasons}",))
-    return Answer(after)
+        notes.append(f"of the model's calls {outcome.refused} were refused: {reasons}")
+    if gone := document_checks.no_cells(after, len(asked.cells)):
+        notes.append(f"it still names {gone[0]}, and there is no such cell")
+    return Answer(after, tuple(notes))
 
 
-def _none(why: str) -> Answer:
-    return Answer(None, (f"the model did not write it: {why}",))
+def _none(why: str, *, tried: bool = True) -> Answer:
+    return Answer(None, (f"the model did not write it: {why}",), tried)
 
 
 def _prompt(writer: Writer, asked: Asked, shown: Sequence[Chapter]) -> str:
