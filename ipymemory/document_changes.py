@@ -69,7 +69,7 @@ def changes(
     if not found:
         found.append("no cell has changed; what they gave may have")
     more = len(found) - MOST
-    lines = (*found[:MOST], *([f"and {more} more changes"] if more > 0 else ()))
+    lines = (*found[:MOST], *([f"and {more:,} more changes"] if more > 0 else ()))
     return Changes(lines, frozenset(labels))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kernels import Kernel, eventually
 from model_server import Fault, ModelServer
+from pages import Page
 from recorded import Clock
 from scripted import Script, good, hostile
 from test_document_files import notebook, written
@@ -479,3 +480,52 @@ def test_of_many_cells_those_that_changed_are_shown_first() -> None:
     long = document_prompt.shown([("[code 1]", "z" * 90_000)], frozenset(), 5000)
     assert len(long) < 5100 and "is not shown" in long
     assert document_prompt.shown([], frozenset()) == ""
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M3", "M7", "M9", "A1", "L9")
+def test_in_a_kernel_the_models_text_goes_into_the_page(
+    new_kernel: Any, server: ModelServer, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "steps.py").write_text("def clean(x):\n    return x\n")
+    text = "_Short._\n\n`x` is one, [code 1].\n"
+    work = good(("Read", {"path": "steps.py"}), edit("_Short._\n", text))
+
+    def brain(body: dict[str, Any], number: int) -> Any:
+        if len(body["messages"]) > 1:
+            # Long enough that there is a line about it.
+            time.sleep(1.5)
+        return work(body, number)
+
+    server.brain = brain
+    kernel: Kernel = new_kernel(env=server.environment())
+    kernel.run("%load_ext ipymemory")
+    kernel.run("%config Engine.idle_seconds = 0.1")
+    kernel.run("%config SessionNotes.enabled = False")
+    kernel.run("%config Extraction.enabled = False")
+    kernel.run("%memory engine anthropic")
+    page = Page(kernel)
+    page.open()
+    page.cells(("d", DOC), full=True)
+    kernel.run("from steps import clean\nx = clean(1)", cell_id="c1")
+
+    def pushed(kind: str) -> list[dict[str, Any]]:
+        return [each for each in page.pushed if each["type"] == kind]
+
+    page.until(lambda: pushed("doc.update"), "the model's text")
+    (update,) = pushed("doc.update")
+    assert (update["cell"], update["base"]) == ("d", DOC)
+    assert update["source"] == DOC.replace("_Short._\n", text)
+    assert [each["cell"] for each in update["record"]["rests_on"]] == ["c1"]
+    doing = [each.get("doing", "") for each in pushed("doc.updating")]
+    assert doing[0] == "" and "Reading steps.py" in doing and doing[-1] == ""
+    page.cells(("d", update["source"]))
+    page.say("applied", cell="d", job=update["job"])
+    assert "Tides" not in kernel.run("%memory docs diff").markdown, "it waits no more"
+    cost = kernel.run("%memory cost")
+    assert "documents" in cost.markdown or "magic_docs" in cost.markdown, cost.messages
+    asked = len(server.requests)
+    kernel.run("from steps import clean\nx = clean(1)", cell_id="c1")
+    time.sleep(2)
+    assert len(server.requests) == asked, "the same cell once more is nothing to tell"
