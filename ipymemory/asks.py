@@ -208,4 +208,4 @@ def fence_of(project: Project, notebook: str, settings: Settings) -> Fence:
         # A linked work tree has the main one's memory, and files of its own.
         if tree is not None and tree.main == project.root:
             here = tree.top
-    return Fence.of(project, place.folder, settings.privacy.files, here=here)
+    return Fence.of(project, place.folder, settings.privacy.closed, here=here)

@@ -45,11 +45,22 @@ def make_folder(path: Path) -> Path:
                 each.mkdir(mode=0o700, exist_ok=True)
             path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
+        if (link := lost_link(path)) is not None:
+            raise PlaceError(
+                f"The folder {path} cannot be made: {link} is a link to {os.readlink(link)}, "  # noqa: PTH115 - the words of it
+                "which is not there. Make that folder, or remove the link."
+            ) from error
         raise PlaceError(
             f"The folder {path} cannot be made: {error.strerror or error}. {_mend(error)}, "
             "or set IPYMEMORY_HOME to a folder that can be written."
         ) from error
     return path
+
+
+def lost_link(path: Path) -> Path | None:
+    """Return what of `path` is a link to nothing, if any part of it is."""
+    parts = (path, *path.parents)
+    return next((each for each in parts if each.is_symlink() and not each.exists()), None)
 
 
 def write_atomic(path: Path, data: bytes) -> None:

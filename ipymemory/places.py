@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import stat
+import sys
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -185,16 +186,44 @@ class SessionFolder:
 def home(configured: str = "") -> Path:
     """Return the home folder: `configured`, else ``IPYMEMORY_HOME``, else ``~/.ipymemory``.
 
-    Raises `PlaceError` where the user has no home folder and none of them is given in full.
+    Raises `PlaceError` where the user has no home folder and none of them is given in full. A
+    path from the current folder is refused: it would be another in every notebook's folder.
     """
     chosen = configured or os.environ.get(HOME_VARIABLE) or "~/.ipymemory"
     try:
-        return Path(chosen).expanduser().absolute()
+        found = _expanded(chosen)
+        if not found.is_absolute():
+            told = "The setting Memory.home" if configured else HOME_VARIABLE
+            raise PlaceError(
+                f"{told} is {chosen}, which is another folder wherever a notebook lies, so nothing "
+                "is kept. Give the folder by its full path, or with ~ for your own."
+            )
+        return found.absolute()
     except (RuntimeError, OSError) as error:
         raise PlaceError(
             f"It is not known where {chosen} is: {error} Set IPYMEMORY_HOME to a folder by its "
             "full path."
         ) from error
+
+
+def _expanded(chosen: str) -> Path:
+    """Return the path with ``~`` as the user's own folder.
+
+    A ``HOME`` that is empty or no full path would make it ``/.ipymemory``, or another in every
+    notebook's folder; then the system knows better. Raises `RuntimeError` where nobody does.
+    """
+    told = os.environ.get("HOME")
+    if sys.platform == "win32" or told is None or os.path.isabs(told):  # noqa: PTH117 - a text
+        return Path(chosen).expanduser()
+    if chosen != "~" and not chosen.startswith("~/"):
+        return Path(chosen).expanduser()
+    import pwd
+
+    try:
+        own = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError as error:
+        raise RuntimeError("HOME is empty and the system knows no folder of yours.") from error
+    return Path(own) / chosen[2:]
 
 
 def config_folder(home: Path) -> Path:

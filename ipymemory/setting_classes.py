@@ -109,10 +109,19 @@ class Privacy(Section):
         Unicode(),
         [*_KEYS.split(), *_DATA.split()],
         help=(
-            "Names of files and folders, with * and ?, that no tool of a model may read: keys, "
-            "credentials and data formats, since rows may be people. Case does not count."
+            "Names of files and folders, with * and ?, that no tool of a model may read, beside "
+            "the built-in ones: keys, credentials and data formats, since rows may be people. "
+            "!*.csv opens what a built-in name closes. Case does not count."
         ),
     ).tag(config=True)
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The names that stay closed: the built-in ones and `files`, less those after a ``!``."""
+        opened = {each[1:] for each in self.files if each.startswith("!")}
+        own = (each for each in self.files if not each.startswith("!"))
+        named = dict.fromkeys((*_KEYS.split(), *_DATA.split(), *own))
+        return tuple(each for each in named if each not in opened)
 
 
 class SessionNotes(Section):

@@ -344,6 +344,8 @@ def test_a_mode_is_kept_in_the_project_and_in_the_transcript(project: Project) -
     assert live.calls == [("happened", "mode", {"mode": "read", "before": "auto"})]
     with pytest.raises(CommandError, match="did you mean confirm"):
         call(where, "mode confrim")
+    with pytest.raises(CommandError, match=r"Did you mean .*resume-recording"):
+        call(where, "resume")
 
 
 def test_pause_and_resume_are_for_a_session_that_runs(project: Project) -> None:
@@ -368,6 +370,16 @@ def test_a_write_is_listed_shown_and_undone(project: Project) -> None:
     assert "(undone)" in call(where, "history").markdown
     call(where, f"undo {call(where, 'history').data[0]['run']}")
     assert folder.notes.read_text().endswith("what a.ipynb found\n")
+
+
+@pytest.mark.spec("L8")
+def test_status_counts_what_was_taken_back_as_not_covered(project: Project) -> None:
+    folder = session(project, "a.ipynb")
+    update(folder, notes_through=new_id())
+    where = place(project, folder)
+    assert "notes cover 1\n" in call(where, "status").markdown
+    call(where, "undo")
+    assert "notes cover 0; 1 taken back with an undo\n" in call(where, "status").markdown
 
 
 @pytest.mark.spec("L8")

@@ -180,6 +180,17 @@ def test_a_broken_file_with_privacy_does_not_hide_behind_another(
 
 
 @pytest.mark.spec("L7")
+def test_names_of_files_that_stay_closed_are_added_and_one_is_opened_by_an_exclamation_mark() -> (
+    None
+):
+    built_in = Settings().privacy.closed
+    assert {"*.pem", "*.csv", "*.parquet"} <= set(built_in)
+    one = Settings.from_dict({"Privacy": {"files": ["*.csv", "patients*"]}}).privacy
+    assert one.closed == (*built_in, "patients*")
+    opened = Settings.from_dict({"Privacy": {"files": ["!*.csv"]}}).privacy
+    assert set(built_in) - set(opened.closed) == {"*.csv"}
+
+
 @pytest.mark.parametrize("values", [{"output": "none"}, {"files": ["*.csv", 1]}, "none"])
 def test_whatever_is_wrong_with_privacy_holds_recording(values: object) -> None:
     settings, said = Settings.read({"Privacy": values})

@@ -99,7 +99,7 @@ class World:
 
     def __post_init__(self) -> None:
         project = Project(self.root, "project-1", self.home / "projects" / "project-1")
-        self.fence = Fence.of(project, self.memory, Settings().privacy.files)
+        self.fence = Fence.of(project, self.memory, Settings().privacy.closed)
 
     def check(self, call: ToolCall) -> Allow | Deny:
         verdict = self.fence.check(call)

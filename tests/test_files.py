@@ -90,6 +90,16 @@ def test_a_file_in_a_folders_place_is_said(tmp_path: Path) -> None:
             files.make_folder(path)
 
 
+def test_a_link_to_nothing_is_said(tmp_path: Path) -> None:
+    link = tmp_path / "home"
+    link.symlink_to(tmp_path / "gone")
+    for path in (link, link / "projects" / "x"):
+        with pytest.raises(PlaceError, match=r"home is a link to .*gone, which is not there"):
+            files.make_folder(path)
+    (tmp_path / "gone").mkdir()
+    assert files.make_folder(link / "projects").is_dir()
+
+
 def test_a_home_that_may_not_be_written_is_said(tmp_path: Path) -> None:
     code = """
 import os, sys

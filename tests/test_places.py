@@ -280,9 +280,33 @@ def test_the_home_folder_is_chosen_by_setting_then_variable_then_default(
     monkeypatch.setenv("IPYMEMORY_HOME", str(tmp_path / "variable"))
     assert places.home() == tmp_path / "variable"
     assert places.home("~/set") == elsewhere / "set"
-    monkeypatch.chdir(tmp_path)
-    assert places.home("relative") == tmp_path / "relative"
     assert places.config_folder(places.home()) == tmp_path / "variable" / "config"
+
+
+def test_a_home_folder_that_moves_with_the_current_one_is_refused(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        PlaceError, match=r"The setting Memory.home is memo, which is another folder"
+    ):
+        places.home("memo")
+    monkeypatch.setenv("IPYMEMORY_HOME", "./memo")
+    with pytest.raises(PlaceError, match=r"IPYMEMORY_HOME is ./memo, which .* by its full path"):
+        places.home()
+    assert not list(elsewhere.rglob("memo"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there the home folder has another variable")
+@pytest.mark.parametrize("told", ["", "here", "."])
+def test_a_home_variable_that_says_nothing_is_passed_over(
+    told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pwd
+
+    own = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    monkeypatch.setenv("HOME", told)
+    assert places.home() == own / ".ipymemory"
+    assert places.home("~/set") == own / "set"
 
 
 def test_a_home_folder_that_nobody_knows_is_said() -> None:

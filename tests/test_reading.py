@@ -30,7 +30,7 @@ class Tools:
     def __init__(self, root: Path, level: str = "no-tables") -> None:
         self.root = root
         self.stopped: Callable[[], bool] = lambda: False
-        self.fence = Fence(root, None, Settings().privacy.files)
+        self.fence = Fence(root, None, Settings().privacy.closed)
         self.tools = reading_tools(self.fence, level, lambda: self.stopped())
         self.run = History(root.parent / "history").begin("ask", "scripted", "asked", (), "s")
 

@@ -45,6 +45,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     names = list(known)
+    whole = [each for each in names if name and each.startswith(f"{name.lower()}-")]
+    if len(whole) == 1:
+        return whole[0]  # `resume` is `resume-recording`, not `remember`
     matches = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     return matches[0] if matches else next((n for n in names if name and n.startswith(name)), "")
 

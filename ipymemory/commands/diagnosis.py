@@ -22,6 +22,7 @@ from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import IpymemoryError
+from ipymemory.files import lost_link
 from ipymemory.places import SessionFolder, config_folder
 from ipymemory.transcript import Transcript
 
@@ -71,7 +72,12 @@ def _finding(sentence: str) -> Finding:
 def _home(place: Place) -> Iterator[Finding]:
     home = place.home
     there = next(p for p in (home, *home.parents) if p.exists())
-    if not there.is_dir():
+    if (link := lost_link(home)) is not None:
+        yield Finding(
+            f"The home folder {home} cannot be there: {link} is a link to nothing.",
+            "Make the folder that it leads to, or remove the link.",
+        )
+    elif not there.is_dir():
         yield Finding(
             f"{there} is a file, so the home folder {home} cannot be there.",
             "Move the file away, or point IPYMEMORY_HOME elsewhere.",
@@ -141,8 +147,8 @@ def _transcripts(place: Place) -> Iterator[Finding]:
             yield Finding(
                 f"{counted(transcript.torn, 'line')} of {folder.transcript} cannot be read and "
                 "are left out.",
-                "A kernel that was killed while it wrote leaves one such line; there is nothing "
-                "to do.",
+                "A kernel that was killed, or a disk that was full, leaves a line half written; "
+                "there is nothing to do.",
             )
 
 

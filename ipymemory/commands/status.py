@@ -15,6 +15,7 @@ from ipymemory.commands.pages import JSON, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.cost import Ledger
 from ipymemory.errors import WorkerError
+from ipymemory.history import History
 from ipymemory.memory_files import proposals as waiting
 from ipymemory.messages_api import has_key
 from ipymemory.places import SessionFolder
@@ -84,6 +85,7 @@ def _lines(data: Mapping[str, Any]) -> list[str]:
         out.append(
             f"- **Session** {counted(session['turns'], 'turn')}, "
             f"{counted(session['kernels'], 'kernel')}, notes cover {session['covered']}"
+            + (f"; {session['undone']} taken back with an undo" if session["undone"] else "")
         )
     else:
         out.append("- **Session** none yet: it begins with the first cell that runs")
@@ -129,12 +131,15 @@ def _session(folder: SessionFolder | None, place: Place) -> dict[str, Any]:
     turns = [each for each in transcript.entries if isinstance(each, Turn)]
     record = next((r for r, f in sessions.every(place.project) if f.id == folder.id), None)
     through = record.notes_through if record is not None else ""
-    covered = sum(1 for each in turns if through and each.id <= through)
+    undone = History(place.project.history).undone_turns("session_notes", folder.id)
+    covered = [each.id for each in turns if through and each.id <= through]
+    undone = undone.intersection(covered)
     return {
         "id": folder.id,
         "turns": len(turns),
         "kernels": len({each.kernel for each in turns}),
-        "covered": covered,
+        "covered": len(covered) - len(undone),
+        "undone": len(undone),
         "torn": transcript.torn,
         "last": turns[-1].time if turns else "",
     }

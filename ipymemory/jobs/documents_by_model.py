@@ -166,7 +166,7 @@ async def _run(writer: Writer, asked: Asked) -> Answer:
     shown = [Chapter(each.file, sendable(each.turns, settings)) for each in asked.chapters]
     prompt = await asyncio.to_thread(_prompt, writer, asked, shown)
     memories = memory_place(writer.project, settings.memory.folder).folder
-    around = document_reading.fence(writer.project, asked.root, path, privacy.files, memories)
+    around = document_reading.fence(writer.project, asked.root, path, privacy.closed, memories)
     guard = document_checks.document_guard(
         asked.head, _material(shown), asked.most, len(asked.cells)
     )

@@ -37,7 +37,7 @@ from ipymemory.memory_place import MemoryPlace, claim, memory_place
 from ipymemory.places import Project
 from ipymemory.turns import utc_now
 
-LOCK_SECONDS = 60.0
+LOCK_SECONDS = 15.0
 """A save takes some hundredths of a second; sixteen processes that save at once wait in line."""
 
 PERSONS = frozenset({"person", "markdown", "comment", "ask"})
