@@ -17,6 +17,7 @@ from ipymemory import document_proposals, document_records
 from ipymemory.config import Settings
 from ipymemory.document_acceptance import Accepting
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of_file
+from ipymemory.document_history import own_part
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
 from ipymemory.document_updates import JOB, Body, source
@@ -29,7 +30,7 @@ from ipymemory.held import resolved
 from ipymemory.places import Project, SessionFolder
 from ipymemory.redaction import Masker
 from ipymemory.transcript import Transcript
-from ipymemory.turns import Entry, Prose, Turn, new_id, utc_now
+from ipymemory.turns import Entry, Happening, Prose, Turn, new_id, utc_now
 
 _ROOM = 512
 """Bytes below the bound of a recorded text from which on it may have been cut."""
@@ -45,6 +46,7 @@ class Context:
     bus: Bus
     notebook: Path | None
     apply: bool
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class Look:
         data = _saved(context.notebook)
         self.saved = _saved_documents(context.notebook, data)
         self.documents: list[Open] = []
+        self._unwanted = _unwanted(entries)
         told = _told(entries)
         texts = _documents(self.saved, told)
         self.count = len(texts)
@@ -133,6 +136,10 @@ class Look:
     def propose(self, document: Open, text: str) -> None:
         """Take up the new `text` of a document; the same as it has is none."""
         if text == document.text:
+            return
+        if (document.cell, own_part(text)) in self._unwanted:
+            # What a person took back does not come again from the same cells (L8).
+            self._left.add(document.cell)
             return
         old = self.before.get(document.cell)
         if old is not None and (old.base, old.source) == (document.text, text):
@@ -195,9 +202,23 @@ def _tell(context: Context, proposals: Sequence[Proposal], record: Record) -> No
         if each.cell and (context.apply or each.base != each.source):
             details: dict[str, Any] = {"cell_id": each.cell, "base": each.base}
             details |= {"source": each.source, "record": record.as_dict()}
+            if context.engine:
+                details["engine"] = context.engine
             if not context.apply:
                 details["propose"] = True
             context.bus.emit(Event("document", JOB, new_id(), details))
+
+
+def _unwanted(entries: Sequence[Entry]) -> frozenset[tuple[str, str]]:
+    """Return what a person took back or dismissed: of each cell the names of such texts."""
+    found: dict[tuple[str, str], bool] = {}
+    for each in entries:
+        if isinstance(each, Happening) and each.name == "document":
+            outcome, text = each.details.get("outcome"), each.details.get("text")
+            back = outcome in document_proposals.BACK
+            if text and (back or outcome in ("applied", "accepted")):
+                found[str(each.details.get("cell_id")), str(text)] = back
+    return frozenset(key for key, back in found.items() if back)
 
 
 def _refusal(settings: Settings, text: str, title: int) -> str:

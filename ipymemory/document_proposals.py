@@ -18,8 +18,11 @@ from ipymemory.turns import Happening
 
 VERSION = 1
 
-OUTCOMES = ("applied", "conflict", "dismissed")
-"""What a page tells of an update (M7)."""
+OUTCOMES = ("applied", "accepted", "conflict", "dismissed", "undone")
+"""What became of an update in the page (M7)."""
+
+BACK = ("dismissed", "undone")
+"""Those of them by which a person said no."""
 
 
 @dataclass(frozen=True, slots=True)

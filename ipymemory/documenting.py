@@ -146,6 +146,7 @@ class Documenting:
                     self._bus,
                     self._notebook(),
                     mode == "auto",
+                    self._model.chosen(settings).name,
                 )
                 entries = tuple(self._transcript.entries)
                 found = await self._write(context, settings, entries, bool(worked), by_hand=force)

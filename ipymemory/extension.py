@@ -95,6 +95,7 @@ class Extension:
             shell, self.settings, self.project, lambda: identity(shell), self.watch
         )
         self.frontend = Frontend(shell, self.live)
+        self.live.frontend = self.frontend
         self.live.on_event = self.frontend.heard
         self.magics: MemoryMagics | None = None
 

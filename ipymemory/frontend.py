@@ -16,14 +16,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ipymemory.config import Settings
     from ipymemory.live import LiveSession
-    from ipymemory.page_documents import Documents
+    from ipymemory.page_updates import Updates
     from ipymemory.places import Project
 
 log = logging.getLogger(__name__)
@@ -37,11 +36,8 @@ RPC = "ipymemory.rpc"
 MOST_PAGES = 20
 """Pages of one kernel that are listened to, the newest: each tab opens one, each reload too."""
 
-MOST_WORK = 240.0
-"""Seconds after which a document is no longer being written: its worker died (behaviour L11)."""
-
-MOST_UPDATE = 256 * 1024
-"""Characters of one update of a cell."""
+MOST_DREAM = 240.0
+"""Seconds that a dream is waited for that was agreed to: it only puts files in place."""
 
 
 class Frontend:
@@ -55,9 +51,7 @@ class Frontend:
         self._push: Any = None
         self._pages: list[Any] = []
         self._hello = False
-        self._documents: Documents | None = None
-        self._writing = ("", 0.0)
-        """The document that a model writes, by its cell, and since when by the monotonic clock."""
+        self._documents: Updates | None = None
         self.editing = ""
         """The markdown cell that somebody is writing in, by its id, or nothing."""
 
@@ -89,42 +83,13 @@ class Frontend:
         """Tell the page what a worker's event means for it."""
         _quietly(lambda: self._pass_on(event))
 
-    def update(
-        self,
-        cell: str,
-        base: str,
-        source: str,
-        job: str,
-        record: Mapping[str, Any] | None = None,
-        *,
-        propose: bool = False,
-    ) -> str:
-        """Have the page put `source`, made from `base`, into a living document.
+    def take_back(self, cell: str, now: str, then: str, job: str, *, again: bool) -> None:
+        """Have the page make `then` of a document that says `now`: a person undid an update."""
+        _quietly(lambda: self._updates().take_back(cell, now, then, job, again=again))
 
-        `base` is the cell's text as it is on record; the `record` of the cells that `source` rests
-        on goes into the cell's metadata. With `propose` the page asks first. Return why that cannot
-        be, as a sentence, or nothing. Whether it was applied, the page answers later: an event
-        ``document``.
-        """
-        found = self._session.page.find(cell)
-        if not self.connected or found is None:
-            return "No page with the lab extension shows this cell, so the update is a proposal."
-        if len(source) > MOST_UPDATE:
-            return f"The update is longer than {MOST_UPDATE:,} characters, so it is a proposal."
-        recorded = self._session.page.as_recorded(cell)
-        if base != found.source and recorded != found.source and recorded is not None:
-            return (
-                "Part of this cell is masked or left out on record, and an update would lose it. "
-                "It stays a proposal."
-            )
-        message: dict[str, Any] = {"cell": cell, "base": base, "source": source, "job": job}
-        if base == found.source:
-            message["hash"] = found.stamp
-        if record is not None:
-            message["record"] = dict(record)
-        if propose:
-            message["propose"] = True
-        return "" if self.push("doc.update", **message) else "The page cannot be reached just now."
+    def shows(self, cell: str) -> bool:
+        """Return whether a page is there that shows this markdown cell."""
+        return self.connected and self._session.page.find(cell) is not None
 
     def push(self, kind: str, **fields: Any) -> bool:
         """Tell the page something; return whether there is one to tell."""
@@ -143,31 +108,14 @@ class Frontend:
             if (dream := page_dream.told(event)) is not None:
                 self.push("dream", **dream)
         if kind == "document_now":
-            cell = details.get("cell_id")
-            self._writing = (cell if isinstance(cell, str) else "", time.monotonic())
-            self.push("doc.updating", cell=self._writing[0])
+            self._updates().began(details)
         elif kind == "doing" and event.get("job") == "magic_docs":
-            # Of a file of the project there is no cell.
-            self.push("doc.updating", cell=self._writing[0], doing=str(details.get("text", "")))
+            self._updates().does(str(details.get("text", "")))
         elif kind == "document":
-            self._on_new_text(details, str(event.get("run", "")))
+            self._updates().made(details, str(event.get("run", "")))
         elif kind in ("finished", "failed"):
             self.push("notes", text=self._session.notes_text())
             self.push("status", **self._session.state())
-
-    def _on_new_text(self, details: Mapping[str, Any], job: str) -> None:
-        cell, base, source = (details.get(name) for name in ("cell_id", "base", "source"))
-        if not (isinstance(cell, str) and isinstance(base, str) and isinstance(source, str)):
-            return
-        record = details.get("record")
-        record = record if isinstance(record, Mapping) else None
-        if base == source:
-            # Only the record is new, and where no page shows the cell nobody misses it.
-            self.update(cell, base, source, job, record)
-        elif why := self.update(
-            cell, base, source, job, record, propose=details.get("propose") is True
-        ):
-            self._session.happened("document", cell_id=cell, outcome="proposal", reason=why)
 
     # Comms. Messages may come on a thread of the kernel's.
 
@@ -226,6 +174,7 @@ class Frontend:
             "cells": self._on_cells,
             "editing": self._on_editing,
             "applied": self._on_applied,
+            "accepted": self._on_accepted,
             "conflict": self._on_conflict,
             "dismissed": self._on_dismissed,
             "command": self._on_command,
@@ -247,7 +196,7 @@ class Frontend:
             "type": "welcome",
             "version": __version__,
             "notes": notes,
-            "updating": self._updating(),
+            "updating": self._updates().writing,
             "dream": page_dream.standing(*self._here()),
             **self._session.state(),
         }
@@ -261,7 +210,8 @@ class Frontend:
         cells = page_messages.cells(body)
         refused = (*cells.refused, *self._session.page.take(cells, paused=self._session.paused))
         if cells.full and not cells.more:
-            self._look_at_documents(waiting=True)
+            self._updates().saved.look()
+            self._updates().saved.send()
         return {"type": "ok", "refused": [{"cell": id, "text": text} for id, text in refused]}
 
     def _on_editing(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,6 +223,9 @@ class Frontend:
     def _on_applied(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._on_document(body, "applied")
 
+    def _on_accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self._on_document(body, "accepted")
+
     def _on_conflict(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._on_document(body, "conflict")
 
@@ -283,9 +236,7 @@ class Frontend:
         from ipymemory import page_messages
 
         cell, job = page_messages.cell_id(body), page_messages.short(body, "job")
-        if self._session.page.find(cell) is None:
-            raise page_messages.Refused("No such markdown cell is known here. Reload the page.")
-        self._session.happened("document", cell_id=cell, outcome=outcome, job=job)
+        self._updates().told(cell, job, outcome)
         return {"type": "ok"}
 
     def _on_command(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -297,7 +248,7 @@ class Frontend:
         if name == "status":
             return {"type": "status", **self._session.state()}
         if name == page_documents.STANDING:
-            self._look_at_documents()
+            self._updates().saved.look()
             return {"type": "ok"}
         if name in page_dream.COMMANDS:
             reply = page_dream.command(name, body, *self._here(), self._of_dream)
@@ -322,7 +273,7 @@ class Frontend:
 
         def ask() -> None:
             try:
-                told = self._session.ask(question, MOST_WORK, dream=id)
+                told = self._session.ask(question, MOST_DREAM, dream=id)
                 why = str(told.get("error") or "")
             except IpymemoryError as error:
                 why = str(error)
@@ -339,18 +290,14 @@ class Frontend:
 
         _quietly(lambda: dream_shown.settle(state))
 
-    def _updating(self) -> str:
-        cell, since = self._writing
-        return cell if time.monotonic() - since < MOST_WORK else ""
-
-    def _look_at_documents(self, *, waiting: bool = False) -> None:
-        """Have the page told how documents stand; with `waiting` also what waits for them."""
-        from ipymemory import page_documents
-
+    def _updates(self) -> Updates:
+        """Return what goes to and fro about documents; made when there is something."""
         with self._lock:
             if self._documents is None:
-                self._documents = page_documents.Documents(self._session, self.push, self.update)
-        self._documents.look(waiting=waiting)
+                from ipymemory.page_updates import Updates  # late: there is rarely a page
+
+                self._documents = Updates(self._session, self.push)
+            return self._documents
 
 
 def _unsupported() -> dict[str, Any]:

@@ -41,9 +41,22 @@ PERSON = "person"
 class History(Ledger):
     """The undo history in `folder`; nothing is made on disk before the first write."""
 
-    def begin(self, job: str, engine: str, reason: str, turns: Sequence[str], session: str) -> Run:
-        """Return a run under which an engine may write. It is on record from its first write on."""
-        return Run(self, RunEntry(new_id(), utc_now(), job, engine, reason, tuple(turns), session))
+    def begin(
+        self,
+        job: str,
+        engine: str,
+        reason: str,
+        turns: Sequence[str],
+        session: str,
+        *,
+        id: str = "",
+    ) -> Run:
+        """Return a run under which an engine may write. It is on record from its first write on.
+
+        `id` is a new one that somebody knows it by already.
+        """
+        entry = RunEntry(id or new_id(), utc_now(), job, engine, reason, tuple(turns), session)
+        return Run(self, entry)
 
     def resume(self, entry: RunEntry) -> Run:
         """Return the run of `entry`, to finish what a process that died began under it."""

@@ -34,6 +34,7 @@ from ipymemory.turns import new_id, utc_now
 
 if TYPE_CHECKING:
     from ipymemory.asking import Asked
+    from ipymemory.commands.place import ShownPage
     from ipymemory.page_text import PageText
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ class LiveSession:
         self._page: PageText | None = None
         self._page_lock = threading.Lock()
         self._continued = False
+        self.frontend: ShownPage | None = None
+        """The page's end here, where there is one."""
         self.on_event: Callable[[Mapping[str, Any]], None] | None = None
         """Told of each event of a job, on a thread of the worker's client."""
         self._recorder = self._new_recorder()

@@ -9,7 +9,6 @@ it, which ends when nothing has changed since. Nothing is written.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ipymemory import document_files, document_proposals
 from ipymemory.errors import IpymemoryError
 from ipymemory.places import SessionFolder
+from ipymemory.turns import new_id
 
 if TYPE_CHECKING:
     from ipymemory.live import LiveSession
+    from ipymemory.page_thread import Aside
 
 log = logging.getLogger(__name__)
 
@@ -35,56 +36,41 @@ MOST_REASONS = 8
 class Documents:
     """What one shell's page is told of its documents. Its methods return at once, never raise.
 
-    `push` tells the page; `update` has it put a text into a cell.
+    `push` tells the page; `update` has it put a text into a cell; both are called `aside`.
     """
 
     def __init__(
-        self, session: LiveSession, push: Callable[..., bool], update: Callable[..., str]
+        self,
+        session: LiveSession,
+        aside: Aside,
+        push: Callable[..., bool],
+        update: Callable[..., str],
     ) -> None:
         self._session = session
+        self._aside = aside
         self._push = push
         self._update = update
-        self._lock = threading.Lock()
-        self._asked = self._waiting = False
-        self._thread: threading.Thread | None = None
+        self._asked = False
         self._last: tuple[tuple[str, int, int], list[dict[str, Any]]] | None = None
 
-    def look(self, *, waiting: bool = False) -> None:
-        """Compare the saved notebook, and tell the page; with `waiting` also what waits.
-
-        However often it is asked, it works on one at a time.
-        """
-        with self._lock:
+    def look(self) -> None:
+        """Compare the saved notebook, and tell the page; asked again meanwhile, once more."""
+        if not self._asked:
             self._asked = True
-            self._waiting = self._waiting or waiting
-            if self._thread is not None:
-                return
-            try:
-                self._thread = threading.Thread(
-                    target=self._work, name="ipymemory-documents", daemon=True
-                )
-                self._thread.start()
-            except RuntimeError:
-                # No more threads, or the interpreter is about to end.
-                self._thread = None
+            self._aside.do(self._tell)
 
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                if not self._asked:
-                    self._thread = None
-                    return
-                also, self._asked, self._waiting = self._waiting, False, False
-            try:
-                self._tell(also)
-            except Exception:  # a thread of ours must not print its end into a cell
-                log.exception("the page was not told how its documents stand")
+    def send(self) -> None:
+        """Have the page take what waits."""
+        self._aside.do(self._send)
 
-    def _tell(self, also: bool) -> None:
+    def _tell(self) -> None:
+        self._asked = False
         if found := self._found():
             self._push("doc.standing", documents=found)
+
+    def _send(self) -> None:
         mode = self._session.project.mode(self._session.settings.memory.mode)
-        if also and mode in ("auto", "confirm"):
+        if mode in ("auto", "confirm"):
             for each in waiting(self._session.folder, apply=mode == "auto"):
                 self._update(**each)
 
@@ -133,7 +119,7 @@ def waiting(folder: SessionFolder | None, *, apply: bool) -> list[dict[str, Any]
             "cell": each.cell,
             "base": each.base,
             "source": each.source,
-            "job": "",
+            "job": new_id(),
             "propose": not apply or each.cell in told,
         }
         for each in document_proposals.waiting(document_proposals.read(folder), told)

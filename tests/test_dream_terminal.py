@@ -1,4 +1,4 @@
-"""A dream watched in a terminal: one line that lives as long as it does, and Ctrl-C that ends it."""
+"""A dream watched in a terminal: one line that lives as long as it does; Ctrl-C ends it."""
 
 from __future__ import annotations
 

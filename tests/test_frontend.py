@@ -188,8 +188,11 @@ def test_new_text_goes_to_the_page_and_else_stays_a_proposal(kernel: Kernel) -> 
     assert page.say("applied", cell="d", job="r1")["type"] == "ok"
     assert page.say("conflict", cell="d", job="r1")["type"] == "ok"
     assert page.say("dismissed", cell="d", job="r1")["type"] == "ok"
+    assert page.say("accepted", cell="d", job="r1")["type"] == "ok"
     told = [each for each in kernel.lines() if each.get("name") == "document"]
-    assert [each["outcome"] for each in told] == [*("proposal", "applied", "conflict", "dismissed")]
+    assert [each["outcome"] for each in told] == [
+        *("proposal", "applied", "conflict", "dismissed", "accepted")
+    ]
     # a living document is an engine's, not a person's words
     assert texts(kernel) == [("d", DOC, "file")]
 

@@ -30,8 +30,11 @@ from ipymemory.turns import Happening
 Named = TypeVar("Named", Proposal, "Offered")
 
 OUTCOMES = {
-    "applied": "its last update is in its cell; Ctrl+Z there, or Undo update in the memory panel, "
-    "takes it back",
+    "applied": "its last update is in its cell; Ctrl+Z there, Undo update in the memory panel, or "
+    "%memory undo takes it back",
+    "accepted": "the text that you took is in its cell; Ctrl+Z there, Undo update in the memory "
+    "panel, or %memory undo takes it back",
+    "undone": "its last update was undone; the next one comes when other cells have run",
     "conflict": "its last update met with what was written meanwhile; the memory panel has it",
     "dismissed": "its last update was not wanted; the next one comes when other cells have run",
 }

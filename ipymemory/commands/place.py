@@ -16,6 +16,19 @@ from ipymemory.config import Settings
 from ipymemory.places import Project, SessionFolder
 
 
+class ShownPage(Protocol):
+    """The page of the open notebook."""
+
+    def shows(self, cell: str) -> bool:
+        """Return whether a page is there that shows this markdown cell."""
+
+    def take_back(self, cell: str, now: str, then: str, job: str, *, again: bool) -> None:
+        """Have it make `then` of a document that says `now`, since the run `job` was undone.
+
+        `again`: the undo was undone.
+        """
+
+
 class Live(Protocol):
     """A session that is being recorded in this process."""
 
@@ -66,6 +79,10 @@ class Live(Protocol):
 
     def ran_again(self, turns: Sequence[str]) -> None:
         """Put on record which turns of an earlier kernel were run again in this one."""
+
+    @property
+    def frontend(self) -> ShownPage | None:
+        """The page's end in this process, None where there is none."""
 
     def let_go(self) -> None:
         """Close the session's files and end its worker; the next turn begins a new session."""

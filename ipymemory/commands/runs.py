@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from ipymemory import document_history
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
@@ -77,6 +78,8 @@ def _undo(place: Place, arguments: Arguments) -> Page:
     entry = _chosen(place, arguments["run"], standing=True)
     if entry is None:
         return Page("There is nothing left to undo here.", {"undone": None, "files": []})
+    if cell := document_history.cell_of(entry):
+        return _undo_in_cell(place, history, entry, cell)
     left: tuple[str, ...] = ()
     try:
         files = history.undo(entry.id)
@@ -118,6 +121,27 @@ def _became(files: list[Path]) -> str:
     )
 
 
+def _undo_in_cell(place: Place, history: History, entry: RunEntry, cell: str) -> Page:
+    """Undo what the page put into a cell: it takes that back itself, and keeps what is theirs."""
+    page = place.live.frontend if place.live is not None else None
+    if page is None or not page.shows(cell):
+        raise CommandError(
+            f"Run {entry.id[:SHORT]} wrote in a cell of a notebook, and no page of JupyterLab or "
+            "Notebook that this kernel knows of shows it. Open the notebook there, run "
+            f"%load_ext ipymemory, and type %memory undo {entry.id[:SHORT]}."
+        )
+    job = document_history.root(history, entry)
+    was, now = document_history.undo(history, entry)
+    page.take_back(cell, was, now, job, again=not history.is_undone(job))
+    return Page(
+        f"Undone: {entry.job} of {_when(entry)} ({entry.reason}). The page puts the text back into "
+        "its cell; where somebody has written in the same lines, it waits in the memory panel for "
+        f"a yes. The same text does not come again by itself; `{place.prefix}undo RUN` with the "
+        f"newest run of `{place.prefix}history` takes the undo back.",
+        {"undone": entry.id, "cell": cell, "files": []},
+    )
+
+
 def _agreed(place: Place, error: ChangedSince) -> bool:
     """Show the three versions and ask; False where nobody can be asked."""
     parts = [str(error)]
@@ -156,8 +180,13 @@ def _chosen(place: Place, name: str | None, *, standing: bool = False) -> RunEnt
     entries, _ = _visible(place)
     if name is None:
         usable = [e for e in entries if not standing or not (e.undoes or e.undone_by)]
+        if standing and place.live is None:
+            # What a page put into a cell is taken back there.
+            usable = [each for each in usable if not document_history.cell_of(each)]
         told = [each for each in usable if each.job not in _OF_THEMSELVES and _lately(each)]
-        return next(iter([*told, *usable]), None)
+        # Of what writes itself a person sees the document in its cell, and not the notes.
+        seen = [each for each in usable if document_history.cell_of(each) and _lately(each)]
+        return next(iter([*told, *seen, *usable]), None)
     entry = _store(place).find(name)
     if entry not in entries and (entry.session or entry.engine != "person"):
         # What a person did by hand before the first cell belongs to no session, and they name it.
@@ -212,6 +241,6 @@ UNDO = Command(
     _undo,
     (RUN, Argument("--force", "also where the file has been changed since"), JSON),
     details="Without RUN: the newest change. Notes and documents write themselves, so a memory or "
-    "a dream of the last ten minutes goes before them. An undo is in the history like any "
-    "run, so it can be undone too.",
+    "a dream of the last ten minutes goes before them, and what the page put into a cell goes "
+    "before notes. An undo is in the history like any run, so it can be undone too.",
 )

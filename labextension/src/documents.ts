@@ -70,6 +70,8 @@ export interface IStep {
   readonly job: string;
 }
 
+type Found = NonNullable<ReturnType<typeof find>>;
+
 export class Documents implements IDisposable {
   constructor(
     private _panel: NotebookPanel,
@@ -115,6 +117,17 @@ export class Documents implements IDisposable {
 
   /** Take an update; of several for one cell only the newest is applied. */
   take(update: IUpdate): void {
+    if (update.asked === 'back') {
+      if (this._together.leads(update.cell)) {
+        const { cell, job } = update;
+        const record = this._steps.get(cell)?.record ?? null;
+        this._back(cell, { before: update.source, after: update.base, record, job });
+      }
+      return;
+    }
+    if (update.asked === 'again') {
+      this._declined.delete(update.cell);
+    }
     if (this._declined.get(update.cell) === ours(update.source)) {
       // Made from what they wrote since, it says again what they did not want.
       return;
@@ -206,40 +219,79 @@ export class Documents implements IDisposable {
     const found = find(this._panel, cell);
     if (update && found) {
       this._proposed.delete(cell);
-      this._write(cell, update, update.source);
+      if (update.asked === 'back') {
+        this._takenBack(found, update.source, cell, {
+          before: update.source,
+          after: update.base,
+          record: null,
+          job: update.job
+        });
+        this._show();
+      } else {
+        this._write(cell, update, update.source, 'accepted');
+      }
     }
   }
 
   /** Forget the proposed text: somebody said no. */
   dismiss(cell: string): void {
     const update = this._proposed.get(cell);
-    if (update) {
-      this._declined.set(cell, ours(update.source));
-      void this._send('dismissed', { cell, job: update.job });
-    }
     this._proposed.delete(cell);
+    if (update && update.asked !== 'back') {
+      this._no(cell, update.source, update.job);
+    }
     this._show();
   }
 
   /** Take the last update of a document back, as a step of its own; what is theirs stays. */
   undo(cell: string): void {
     const step = this._steps.get(cell);
+    if (step) {
+      this._back(cell, step);
+    }
+  }
+
+  private _back(cell: string, step: IStep): void {
     const found = find(this._panel, cell);
-    const now = step && found ? merge(found.model.sharedModel.getSource(), step.after, step.before) : null;
-    if (!step || !found) {
+    const now = found && merge(found.model.sharedModel.getSource(), step.after, step.before);
+    if (!found) {
       return;
     }
+    this._waiting.delete(cell);
     if (now === null) {
       // They have written where the update did: the text before it waits for a yes.
-      this._proposed.set(cell, { cell, base: step.after, source: step.before, job: '', record: null, propose: true });
+      const { after: base, before: source, job } = step;
+      this._proposed.set(cell, { cell, base, source, job, record: null, propose: true, asked: 'back' });
     } else {
-      this._steps.delete(cell);
-      this._declined.set(cell, ours(step.after));
-      this._put(found, now, step.record ?? NOTHING);
-      this._standing.undone(cell);
-      void this._send('dismissed', { cell, job: step.job });
+      this._takenBack(found, now, cell, step);
     }
     this._show();
+  }
+
+  private _takenBack(found: Found, now: string, cell: string, step: IStep): void {
+    this._steps.delete(cell);
+    this._put(found, now, step.record ?? NOTHING);
+    this._standing.undone(cell);
+    this._no(cell, step.after, step.job);
+  }
+
+  /** Note that somebody does not want a text, and tell the kernel. */
+  private _no(cell: string, source: string, job: string): void {
+    this._declined.set(cell, ours(source));
+    this._last.delete(cell);
+    void this._send('dismissed', { cell, job });
+  }
+
+  /** Take in that an update was undone in the cell by its own keys, or made again. */
+  private _stepped(cell: string, source: string): void {
+    const step = this._steps.get(cell);
+    const declined = this._declined.has(cell);
+    if (step && source === step.before && !declined) {
+      this._no(cell, step.after, step.job);
+    } else if (step && source === step.after && declined) {
+      this._declined.delete(cell);
+      void this._send('accepted', { cell, job: step.job });
+    }
   }
 
   /** Tell other pages where this one writes; a cell that is left is, until its update is in it. */
@@ -292,7 +344,7 @@ export class Documents implements IDisposable {
     }
   }
 
-  private _write(cell: string, update: IUpdate, now: string): void {
+  private _write(cell: string, update: IUpdate, now: string, outcome = 'applied'): void {
     const found = find(this._panel, cell);
     if (!found) {
       return;
@@ -305,12 +357,12 @@ export class Documents implements IDisposable {
     }
     this._put(found, now, update.record);
     this._standing.written(cell);
-    void this._send('applied', { cell, job: update.job });
+    void this._send(outcome, { cell, job: update.job });
     this._show();
   }
 
   /** Put a text into a cell, and what it rests on into its metadata. */
-  private _put(found: NonNullable<ReturnType<typeof find>>, now: string, kept: IRecord | null): void {
+  private _put(found: Found, now: string, kept: IRecord | null): void {
     const shared = found.model.sharedModel;
     const changes = edits(shared.getSource(), now);
     if (changes.length) {
@@ -365,9 +417,11 @@ export class Documents implements IDisposable {
     for (const each of markdown(this._panel)) {
       const name = title(each.source);
       if (name !== null) {
+        this._stepped(each.id, each.source);
         const state = this._state(each.id, each.source, cells);
         const proposed = state === 'proposal' ? (this._proposed.get(each.id)?.source ?? null) : null;
-        const last = state === 'long' ? null : (this._steps.get(each.id) ?? null);
+        const taken = state === 'long' || this._declined.has(each.id);
+        const last = taken ? null : (this._steps.get(each.id) ?? null);
         const why = state === 'stale' ? this._standing.why(each.id) : [];
         const doing = state === 'updating' ? this._doing : '';
         const source = each.source;

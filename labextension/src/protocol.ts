@@ -34,6 +34,8 @@ export interface IUpdate {
   readonly record: IRecord | null;
   /** Whether it waits for a yes and is not put in by itself. */
   readonly propose: boolean;
+  /** `back`: a person undid an update by a command; `again`: they undid that. */
+  readonly asked: '' | 'back' | 'again';
 }
 
 /** How a document stands in the saved notebook, as a check of that file sees it. */
@@ -81,7 +83,8 @@ export function readUpdate(data: JSONObject): IUpdate | null {
     return null;
   }
   const propose = data.propose === true;
-  return { cell, base, source, job: text(job, 500), record: readRecord(data.record), propose };
+  const asked = data.asked === 'back' || data.asked === 'again' ? data.asked : '';
+  return { cell, base, source, job: text(job, 500), record: readRecord(data.record), propose, asked };
 }
 
 /** Return how documents stand as a `doc.standing` tells; what of it cannot be used is left out. */

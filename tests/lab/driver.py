@@ -308,9 +308,9 @@ class Notebook:
             self.say("return panel.content.model.cells.get(argument).sharedModel.getSource();", at)
         )
 
-    def update(self, cell: str, base: str, source: str) -> None:
+    def update(self, cell: str, base: str, source: str, run: str = "r1") -> None:
         """Have the kernel come up with new text for a document, as the worker's event does."""
-        self.kernel(f"{HEARD}({event(cell, base, source)!r})")
+        self.kernel(f"{HEARD}({event(cell, base, source, run)!r})")
 
     def kernel(self, code: str) -> None:
         """Run code in the kernel that no cell shows."""
@@ -351,7 +351,7 @@ class Notebook:
 HEARD = "get_ipython()._ipymemory.frontend.heard"
 
 
-def event(cell: str, base: str, source: str) -> dict[str, Any]:
+def event(cell: str, base: str, source: str, run: str = "r1") -> dict[str, Any]:
     """Return the event that tells new text for a cell."""
     details = {"cell_id": cell, "base": base, "source": source}
-    return {"kind": "document", "job": "magic_docs", "run": "r1", "details": details}
+    return {"kind": "document", "job": "magic_docs", "run": run, "details": details}

@@ -481,6 +481,81 @@ def test_a_conflict_leaves_the_persons_text_and_keeps_a_proposal(notebook: Noteb
 MAGIC = "get_ipython().run_line_magic('memory', {!r})"
 
 
+@in_lab
+@pytest.mark.spec("M7", "L8")
+def test_an_update_in_a_cell_is_in_the_history_and_undone_from_there(notebook: Notebook) -> None:
+    nb = notebook.open(
+        "history.ipynb",
+        ("markdown", DOC),
+        ("code", LOAD),
+        ("code", "1"),
+        ("code", "%memory undo"),
+        ("code", "%memory history"),
+    )
+    get = "return panel.content.model.cells.get(0).sharedModel.getSource() === argument;"
+
+    def runs() -> list[str]:
+        paths = list(nb.server.home.glob("projects/*/history/log.jsonl"))
+        told = [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
+        return [e["reason"] for e in told if e["type"] == "run" and e["job"] == "magic_docs"][seen:]
+
+    seen = 0
+    seen = len(runs())
+    nb.loaded(1)
+    nb.run(2)
+    nb.update("c0", DOC, NEW, "20990101T000000000000aaaa")
+    nb.until(get, NEW)
+    eventually(lambda: runs() == ['update of "Tides" in its cell'], "it is in the history")
+    nb.run(3)
+    nb.until(get, DOC)
+    nb.cell(3).get_by_text("Undone: magic_docs").wait_for()
+    assert len(runs()) == 2 and runs()[-1].startswith("undo of 20990101")
+    # what was undone does not come again, not even by itself from another page
+    nb.update("c0", DOC, NEW)
+    nb.page.wait_for_timeout(400)
+    assert nb.source(0) == DOC
+    # the undo is undone, and then the update is taken back by the cell's own keys
+    nb.kernel(MAGIC.format(f"undo {undo_of(nb)}"))
+    nb.until(get, NEW)
+    nb.edit(0)
+    nb.page.keyboard.press("Control+z")
+    nb.until(get, DOC)
+    eventually(lambda: len(runs()) == 4, "that too is in the history")
+    nb.page.keyboard.press("Escape")
+    # with words of theirs in it, those stay
+    other = DOC.replace("at noon", "at dusk")
+    nb.update("c0", DOC, other, "20990101T000000000001aaaa")
+    nb.until(get, other)
+    nb.edit(0)
+    nb.page.keyboard.press("Control+End")
+    nb.page.keyboard.type("Mine.")
+    nb.page.keyboard.press("Escape")
+    eventually(lambda: len(runs()) == 5, "the second one is in the history too")
+    nb.run(3)
+    nb.until(get, DOC + "Mine.")
+    nb.run(4)
+    shot(nb, "history")
+    # a proposal that is taken is told as such
+    told = event("c0", DOC + "Mine.", NEW, "20990101T000000000002aaaa")
+    told["details"]["propose"] = True
+    nb.kernel(f"{HEARD}({told!r})")
+    nb.panel(".ipymemory-documents").get_by_role("button", name="Use the proposed").click()
+    nb.until(get, NEW)
+    eventually(lambda: nb.server.lines("event")[-1].get("outcome") == "accepted", "told")
+    eventually(lambda: len(runs()) == 7, "it is in the history")
+    # with no page that shows it there is nothing to take it back in
+    nb.kernel("get_ipython()._ipymemory.frontend.remove()")
+    nb.run(3)
+    nb.cell(3).get_by_text("Open the notebook there").wait_for()
+
+
+def undo_of(nb: Notebook) -> str:
+    """Return the id of the newest undo of a document's update."""
+    (path,) = nb.server.home.glob("projects/*/history/log.jsonl")
+    told = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return str([each["run"] for each in told if each["type"] == "run" and each["undoes"]][-1])
+
+
 @pytest.mark.spec("D5", "D6", "D7", "L12")
 def test_a_dream_is_shown_while_it_runs_and_ends_by_its_button(notebook: Notebook) -> None:
     words = ("Exports of the shop are delivered as CSV files", "Levels of the lake are in metres")
