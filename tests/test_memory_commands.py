@@ -31,6 +31,7 @@ class Loaded:
     """Stands for the extension's session in a kernel; keeps what it was told."""
 
     paused, reason, worker, problems = False, "", "not started", ()
+    bound: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self.told: list[tuple[str, dict[str, object]]] = []

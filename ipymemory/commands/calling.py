@@ -47,7 +47,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     whole = [each for each in names if name and each.startswith(f"{name.lower()}-")]
     if len(whole) == 1:
-        return whole[0]  # `resume` is `resume-recording`, not `remember`
+        return whole[0]  # `ask` is `ask-reset`
     matches = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     return matches[0] if matches else next((n for n in names if name and n.startswith(name)), "")
 

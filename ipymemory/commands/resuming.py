@@ -26,6 +26,8 @@ RESUMED = "resumed"
 MOST = 60_000
 """Characters of code that a page shows and the next cell is given."""
 
+_PAUSED = "Recording is still paused; {}resume-recording goes on with it."
+
 _MASKED = "[masked: "
 _CUT = re.compile(r"\[… [\d,]+ (?:more )?characters")
 
@@ -37,11 +39,12 @@ def _resume(place: Place, arguments: Arguments) -> Page:
         raise CommandError(
             f"{odd[0][:40]} is no name. The right form: {COMMAND.usage(place.prefix)}"
         )
+    paused = place.live is not None and place.live.paused
+    warnings = (_PAUSED.format(place.prefix),) if paused else ()
     left = _left(place)
     if left is None:
-        return Page(
-            "There is nothing to go back to: no earlier kernel of this project is kept.", {}
-        )
+        said = "There is nothing to go back to: no earlier kernel of this project is kept."
+        return Page(said, {}, warnings=warnings)
     folder, turns, there = left
     found = replay(turns, wanted, there)
     run = bool(arguments["run"])
@@ -81,6 +84,7 @@ def _resume(place: Place, arguments: Arguments) -> Page:
     return Page(
         "\n".join(lines).rstrip(),
         data,
+        warnings=warnings,
         exit=0 if found.names or not wanted else 1,
         text="\n".join(text).rstrip(),
         next_input=shown if place.live is not None and not arguments["json"] else "",
