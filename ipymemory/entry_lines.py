@@ -39,6 +39,9 @@ _ID = 200
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
+_quoted = json.encoder.encode_basestring
+"""A text as JSON has it, by the encoder's own means."""
+
 
 def as_object(line: bytes) -> dict[str, Any] | None:
     """Return the object in the line, None for anything else. Every text in it can be encoded."""
@@ -69,6 +72,34 @@ def as_line(line: Mapping[str, Any]) -> bytes:
         return data if len(data) <= MOST_LINE else _shortened(line)
     except (ValueError, TypeError, RecursionError) as error:
         raise TranscriptError(f"A line was not recorded, since it is no JSON: {error}.") from error
+
+
+def cell_line(id: str, time: str, kernel: int, cell_id: str | None, source: str) -> bytes:
+    """Return the ``cell`` line as `as_line` does, for less: a cell waits for it.
+
+    Raises `TranscriptError`.
+    """
+    if cell_id is None or type(cell_id) is str:
+        cell = "null" if cell_id is None else _quoted(cell_id)
+        data = (
+            f'{{"type":"cell","id":"{id}","time":"{time}","kernel":{kernel},"cell_id":{cell},'
+            f'"source":{_quoted(source)}}}\n'
+        ).encode("utf-8", "backslashreplace")
+        if len(data) <= MOST_LINE:
+            return data
+    line = {"type": "cell", "id": id, "time": time, "kernel": kernel, "cell_id": cell_id}
+    return as_line({**line, "source": source})
+
+
+def end_line(id: str, count: int | None, status: str, duration: float | None, error: str) -> bytes:
+    """Return the ``end`` line likewise, `duration` in milliseconds."""
+    if type(count) is int and type(duration) is float and not error:
+        return (
+            f'{{"type":"end","id":"{id}","execution_count":{count},"status":"{status}",'
+            f'"duration_ms":{duration!r}}}\n'
+        ).encode("ascii")
+    line = {"type": "end", "id": id, "execution_count": count, "status": status}
+    return as_line({**line, "duration_ms": duration, **({"error": error} if error else {})})
 
 
 def _shortened(line: Mapping[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ by the object's number, so that no object of the user's is held.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -119,17 +119,27 @@ class Names:
         for name in self._new(namespace):
             names[name] = True
         found: list[Snapshot] = []
+        numbers, most, room = self._numbers, self._columns, self._most
         for name, sure in names.items():
-            if len(found) >= self._most:
+            if not room:
                 break
-            if name.startswith("_") or name not in namespace:
+            if name[0] == "_" or name not in namespace:
                 continue
             value = namespace[name]
             number = id(value)
-            same = self._numbers.get(name) == number
-            self._numbers[name] = number
-            if (sure or not same) and not _is_module(value):
-                found.append(snapshot(name, value, self._columns))
+            same = not sure and numbers.get(name) == number
+            numbers[name] = number
+            if same:
+                continue
+            plain = _PLAIN.get(id(type(value)))
+            if plain is None:
+                if _is_module(value):
+                    continue
+                each = snapshot(name, value, most)
+            else:
+                each = _of_plain(name, plain, value)
+            found.append(each)
+            room -= 1
         return found
 
     def _new(self, namespace: dict[str, Any]) -> list[str]:
@@ -155,22 +165,27 @@ class Names:
 def _written(source: str) -> dict[str, bool]:
     """Return the names that the source may bind, in order, and whether it surely does."""
     text = f"\n{source[:MOST_SOURCE]}"
-    matches = list(_ASSIGNED.finditer(text))
-    alone = len(matches)
-    for word, pattern in _OTHERS:
-        if word in text:
-            matches += pattern.finditer(text)
-    if text.count("=") > alone:
-        matches += _CHAINED.finditer(text)
-    if len(matches) > alone:
+    others = [
+        match for word, pattern in _OTHERS if word in text for match in pattern.finditer(text)
+    ]
+    # Most cells bind as simply as can be, and then no object is made for each place.
+    pairs: list[tuple[str, str]] = [] if others else _ASSIGNED.findall(text)
+    if others or text.count("=") > len(pairs):
+        others += _CHAINED.finditer(text)
+    bindings: Iterable[tuple[str, str, bool]]
+    if others:
+        matches = [*_ASSIGNED.finditer(text), *others]
         matches.sort(key=lambda match: match.start(2))
+        bindings = [(match[1], match[2], match.re is not _CHAINED) for match in matches]
+    else:
+        bindings = [(indent, targets, True) for indent, targets in pairs]
     found: dict[str, bool] = {}
     inner: bool | None = None
-    for match in matches:
-        indent, targets = match.groups()
-        if indent and inner is None:
-            inner = _INNER.search(text) is not None
-        sure = match.re is not _CHAINED and not (indent and inner)
+    for indent, targets, sure in bindings:
+        if indent:
+            if inner is None:
+                inner = _INNER.search(text) is not None
+            sure = sure and not inner
         for name in (targets,) if targets.isidentifier() else _WORD.findall(targets):
             found[name] = sure or found.get(name, False)
     return found
@@ -189,14 +204,19 @@ def snapshot(name: str, value: object, columns: int) -> Snapshot:
     kind = type(value)
     plain = _PLAIN.get(id(kind))
     if plain is not None:
-        sized = plain in _SIZED
-        return Snapshot(name, plain, f"{len(value):,}" if sized else "", ())  # type: ignore[arg-type]
+        return _of_plain(name, plain, value)
     # As the class itself has it: an instance or a metaclass may answer with code of its own.
     label = str(type.__dict__["__name__"].__get__(kind))
     module = type.__dict__["__module__"].__get__(kind)
     if not isinstance(module, str) or module.partition(".")[0] not in _SHAPED:
         return Snapshot(name, label, "", ())
     return Snapshot(name, label, _shape(value), _columns(value, columns))
+
+
+def _of_plain(name: str, kind: str, value: Any) -> Snapshot:
+    shape = f"{len(value):,}" if kind in _SIZED else ""
+    # Without the way through `Snapshot.__new__`, which is a function in Python.
+    return tuple.__new__(Snapshot, (name, kind, shape, ()))
 
 
 def _shape(value: Any) -> str:

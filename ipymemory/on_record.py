@@ -8,18 +8,21 @@ cell without an end would count as one that its kernel died of.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ipymemory.config import Settings
+from ipymemory.entry_lines import as_line, cell_line, end_line
 from ipymemory.errors import IpymemoryError, TranscriptError
 from ipymemory.excerpts import clip
+from ipymemory.names import Snapshot
 from ipymemory.redaction import Masker
 from ipymemory.transcript import TranscriptWriter
-from ipymemory.turns import utc_now
+from ipymemory.turns import new_id, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,10 @@ RETRY_SECONDS = 10.0
 
 OWED = 50
 """Lines kept of cells that are in the transcript and whose end could not be written."""
+
+
+_TYPED = r"([^\W\d]\w*)[ \t]*=[ \t]*(?:[\w.]+\.)?getpass[ \t]*\("
+"""A name that holds what was typed unseen; in a terminal there is no other way to know it."""
 
 
 class OnRecord:
@@ -43,10 +50,22 @@ class OnRecord:
         self.writer: TranscriptWriter | None = None
         """None until the session was claimed."""
         self._claim = claim
-        self._settings = settings
         self._masker = masker
+        self._most = 0
+        settings.capture.observe(self._on_setting, names=["source_bytes"])
+        self._capture = settings.capture
+        self._on_setting()
         self._retry_at = 0.0
-        self._owed: deque[dict[str, Any]] = deque(maxlen=OWED)
+        self._owed: deque[bytes] = deque(maxlen=OWED)
+
+    def _on_setting(self, change: Any = None) -> None:
+        # Kept, for each look at a setting costs more than most of what is done for a cell.
+        self._most = self._capture.source_bytes
+
+    def close(self) -> None:
+        """Look at the settings no more."""
+        with suppress(ValueError):
+            self._capture.unobserve(self._on_setting, names=["source_bytes"])
 
     @property
     def waits(self) -> bool:
@@ -68,18 +87,31 @@ class OnRecord:
                 ) from error
         return self.writer
 
-    def begun(self, id: str, cell_id: str | None, source: str, **more: Any) -> None:
-        """Write that a cell begins, its `source` masked; raises `TranscriptError`."""
-        line = {
-            "type": "cell",
-            "id": id,
-            "time": utc_now(),
-            "kernel": self.generation,
-            "cell_id": cell_id,
-            "source": source,
-            **more,
-        }
-        self.begin().append(line)
+    def begun(self, id: str, cell_id: str | None, source: str) -> None:
+        """Write that a cell begins, its `source` masked; raises `TranscriptError`.
+
+        What is owed follows, for the disk takes lines again.
+        """
+        writer = self.writer if self.writer is not None else self.begin()
+        writer.write(cell_line(id, utc_now(), self.generation, cell_id, source))
+        self.reason = ""
+        if self._owed:
+            self.write_owed()
+
+    def earlier(self, count: int, source: str) -> None:
+        """Write a cell that ran before recording began, masked; raises `TranscriptError`."""
+        self.begin().append(
+            {
+                "type": "cell",
+                "id": new_id(),
+                "time": utc_now(),
+                "kernel": self.generation,
+                "cell_id": None,
+                "source": self.source(source),
+                "origin": "history",
+                "execution_count": count,
+            }
+        )
 
     def ended(
         self, id: str, count: int | None, status: str, duration: float | None, error: str
@@ -88,18 +120,12 @@ class OnRecord:
 
         `error`: the name of what it raised.
         """
-        line = {
-            "type": "end",
-            "id": id,
-            "execution_count": count,
-            "status": status,
-            "duration_ms": duration,
-        }
-        if error:
-            line["error"] = self._masker.mask(error[:200])
+        line = end_line(
+            id, count, status, duration, self._masker.mask(error[:200]) if error else ""
+        )
         try:
             if self.writer is not None:
-                self.writer.append(line)
+                self.writer.write(line, soon=True)
         except IpymemoryError as failure:
             self._owed.append(line)
             self.failed(failure)
@@ -107,22 +133,17 @@ class OnRecord:
     def put(self, line: dict[str, Any]) -> None:
         """Write a line of the outputs thread; raises `TranscriptError`, and then it is owed."""
         if self.writer is not None:
+            data = as_line(line)
             try:
-                self.writer.append(line)
+                self.writer.write(data)
             except IpymemoryError:
-                self._owed.append(line)
+                self._owed.append(data)
                 raise
-
-    def well(self) -> None:
-        """Forget the last failure and write what is owed; raises `TranscriptError`."""
-        self.reason = ""
-        if self._owed:
-            self.write_owed()
 
     def write_owed(self) -> None:
         """Write what could not be written of cells that have begun; raises `TranscriptError`."""
         while self._owed and self.writer is not None:
-            self.writer.append(self._owed[0])
+            self.writer.write(self._owed[0])
             self._owed.popleft()
 
     def failed(self, error: BaseException) -> None:
@@ -139,7 +160,9 @@ class OnRecord:
 
     def source(self, typed: str) -> str:
         """Return a source masked and in at most as many bytes as are kept of one."""
-        most = self._settings.capture.source_bytes
+        most = self._most
+        if len(typed) <= most and self._masker.leaves(typed):
+            return typed
         # First to twice the length, so that the mask sees what the cut might halve.
         masked = self._masker.mask_source(clip(typed, 2 * most)[0])
         if len(masked) > most:
@@ -149,3 +172,13 @@ class OnRecord:
             if size > most:
                 masked = clip(masked, len(masked) * most // size)[0]
         return masked
+
+    def learn(self, typed: str, bound: Sequence[Snapshot], namespace: Mapping[str, object]) -> None:
+        """Let values of names that say they are secret be masked wherever they come up."""
+        for each in bound:
+            if each.type == "str" and type(value := namespace.get(each.name)) is str:
+                self._masker.learn_named(each.name, value)
+        if "getpass" in typed:
+            for name in re.findall(_TYPED, typed):
+                if type(value := namespace.get(name)) is str:
+                    self._masker.learn(value)

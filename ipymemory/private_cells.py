@@ -27,9 +27,12 @@ class PrivateCells:
         self._compiled: dict[str, None] = {}
         self._again = ShownAgain(shell, earlier.sources)
         self._showing = False
+        self.any = False
+        """Whether there was a private cell: else no cell has to be looked at for one."""
 
     def begun(self, info: Any) -> None:
         """Take in a private cell that begins."""
+        self.any = True
         # The cell gets the next number; it is stored after this hook, in every version.
         count = len(self._earlier.sources()) if info.store_history else None
         self._outputs.keep_secret(info.raw_cell, count)
@@ -65,6 +68,7 @@ class PrivateCells:
         self._outputs.keep_secrets(sources)
         for count, source in enumerate(sources):
             if is_private(source):
+                self.any = True
                 self._keep(count)
                 self._again.add(source, count)
 

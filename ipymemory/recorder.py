@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -25,7 +24,7 @@ from ipymemory.capture import Captured
 from ipymemory.config import Settings
 from ipymemory.earlier import Earlier
 from ipymemory.errors import IpymemoryError
-from ipymemory.names import Names, Snapshot
+from ipymemory.names import Names
 from ipymemory.on_record import OnRecord
 from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
@@ -34,12 +33,8 @@ from ipymemory.redaction import Masker
 from ipymemory.taps import KernelTap, TerminalTee
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turning import Turning, outcome
-from ipymemory.turns import new_id
 
 log = logging.getLogger(__name__)
-
-_TYPED = r"([^\W\d]\w*)[ \t]*=[ \t]*(?:[\w.]+\.)?getpass[ \t]*\("
-"""A name that holds what was typed unseen; in a terminal there is no other way to know it."""
 
 
 class Recorder:
@@ -67,6 +62,9 @@ class Recorder:
         self._masker = masker
         self._pid = os.getpid()
         self._unseen = False
+        self._chars = 0
+        settings.capture.observe(self._on_setting, names=["output_chars"])
+        self._on_setting()
         self._turns: dict[str | None, Turning] = {}
         self._earlier = Earlier(shell)
         self._names = Names(settings.capture.names, settings.capture.columns)
@@ -124,8 +122,15 @@ class Recorder:
                 self._outputs.put(turning)
         self._turns.clear()
         self._outputs.close()
+        with suppress(ValueError):
+            # Whoever has the settings may have let all go that look at them.
+            self._settings.capture.unobserve(self._on_setting, names=["output_chars"])
+        self.lines.close()
         with suppress(IpymemoryError):
             self.lines.write_owed()
+
+    def _on_setting(self, change: Any = None) -> None:
+        self._chars = self._settings.capture.output_chars
 
     def begin(self, current: str = "") -> TranscriptWriter:
         """Claim the session, if that is not done yet; `current` is the cell about to run.
@@ -175,7 +180,9 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
-            private = is_private(info.raw_cell) or self._private_cells.goes_on(info.raw_cell)
+            private = is_private(info.raw_cell) or (
+                self._private_cells.any and self._private_cells.goes_on(info.raw_cell)
+            )
             key = self._key()
             running = self._turns.get(key)
             if running is not None and running.ended:
@@ -191,7 +198,8 @@ class Recorder:
     def _post_run_cell(self, result: Any) -> None:
         try:
             if os.getpid() == self._pid:
-                self._private_cells.ended(result)
+                if self._private_cells.any:
+                    self._private_cells.ended(result)
                 self._cell_ended(result)
         except BaseException as error:  # noqa: BLE001 - as above
             self.lines.failed(error)
@@ -221,22 +229,21 @@ class Recorder:
             return
         if private:
             self._private_cells.begun(info)
-        if private or is_ours(typed) or self.lines.waits:
+        if private or is_ours(typed) or (self.lines.reason and self.lines.waits):
             self._unseen = True
             return
         if self._unseen:
             # What a cell bound that is not recorded must not come up as bound by this one.
             self._names.start(self._shell.user_ns)
             self._unseen = False
-        self.begin(typed)
-        turning = Turning(key, typed, self._settings.capture.output_chars)
-        turning.source = self.lines.source(typed)
-        if self._private_cells.shown_by(typed):
+        if self.lines.writer is None:
+            self.begin(typed)
+        turning = Turning(key, typed, self._chars)
+        turning.source = source = self.lines.source(typed)
+        if self._private_cells.any and self._private_cells.shown_by(typed):
             turning.captured.mute()
-        self.lines.begun(turning.id, getattr(info, "cell_id", None), turning.source)
-        self.lines.well()
-        before = self._turns.get(key)
-        if before is not None:
+        self.lines.begun(turning.id, getattr(info, "cell_id", None), source)
+        if self._turns and (before := self._turns.get(key)) is not None:
             self._let_go(before)
         self._turns[key] = turning
         if self._tap is None:
@@ -278,10 +285,11 @@ class Recorder:
     def _look_at_names(self, turning: Turning) -> None:
         """Note what the cell bound; whatever goes wrong, the end of the cell is written."""
         try:
-            turning.names = self._names.bound(turning.typed, self._shell.user_ns)
-            self._learn(turning.typed, turning.names)
+            namespace, typed = self._shell.user_ns, turning.typed
+            turning.names = bound = self._names.bound(typed, namespace)
+            self.lines.learn(typed, bound, namespace)
             if turning.captured.muted:
-                turning.names = [each.bare() for each in turning.names]
+                turning.names = [each.bare() for each in bound]
         except BaseException:
             # Also a SystemExit: a property that looks like a frame's may be anybody's.
             log.exception("the names that a cell bound were not noted")
@@ -294,25 +302,11 @@ class Recorder:
         found = (parent.get("header") or parent).get("msg_id")
         return found if isinstance(found, str) else None
 
-    def _learn(self, typed: str, bound: Iterable[Snapshot]) -> None:
-        """Let values of names that say they are secret be masked wherever they come up."""
-        namespace = self._shell.user_ns
-        for name in (each.name for each in bound if each.type == "str"):
-            value = namespace.get(name)
-            if type(value) is str:
-                self._masker.learn_named(name, value)
-        if "getpass" in typed:
-            for name in re.findall(_TYPED, typed):
-                value = namespace.get(name)
-                if type(value) is str:
-                    self._masker.learn(value)
-
     def _enter_earlier(self, current: str) -> None:
         """Enter the sources of cells that ran in this process before recording began."""
         self._private_cells.enter_earlier()
         for count, source in self._earlier.unseen(current):
-            masked = self.lines.source(source)
-            self.lines.begun(new_id(), None, masked, origin="history", execution_count=count)
+            self.lines.earlier(count, source)
 
     # What the tap calls, in any thread.
 

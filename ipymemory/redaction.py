@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import logging
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from ipymemory.secret_literals import Folded
+from ipymemory.secret_marks import MARKER, applied, back, merged, spared
 from ipymemory.secret_tokens import Mark, runs, tokens, wandb_key
 
 __all__ = ["Mark", "Masker", "is_secret_name", "mask", "mask_source", "mask_with_marks"]
@@ -33,7 +33,6 @@ __all__ = ["Mark", "Masker", "is_secret_name", "mask", "mask_source", "mask_with
 log = logging.getLogger(__name__)
 
 _UNCHECKED = "[masked: text that could not be checked]"
-_MARKER = "[masked: "
 _ROUNDS = 5
 _LEARNED = 200
 """Values that a `Masker` remembers; the oldest go first."""
@@ -116,6 +115,22 @@ class Masker:
         """Return a cell's source masked, and learn the values it gives to secret names."""
         return self._mask(source, code=_is_python(source))
 
+    def leaves(self, source: str) -> bool:
+        """Return whether `mask_source` surely leaves a source as it is; for ASCII text alone.
+
+        It asks the same as the rules do first, in one go: for most cells that is all.
+        """
+        if not source.isascii() or "\x1b" in source:
+            return False
+        for value in tuple(self._learned):
+            if value in source:
+                return False
+        try:
+            return _plain(source)
+        except Exception:
+            log.exception("a source of %d characters could not be looked at", len(source))
+            return False
+
     def _mask(self, text: str, *, code: bool) -> str:
         masked, marks = _masked(text, code=code, learned=tuple(self._learned))
         if not marks:
@@ -179,64 +194,17 @@ def _masked(
         marks = _found(text, code, learned)
         if not marks:
             return text, ()
-        masked = _applied(text, marks)
+        masked = applied(text, marks)
         for _ in range(_ROUNDS):
             more = _found(masked, code, learned)
             if not more:
                 break
-            marks = _merged((*marks, *_back(more, marks)), text)
-            masked = _applied(text, marks)
+            marks = merged((*marks, *back(more, marks)), text)
+            masked = applied(text, marks)
         return masked, marks
     except Exception:
         log.exception("a text of %d characters could not be masked", len(text))
         return _UNCHECKED, (Mark("unchecked", 0, len(text)),)
-
-
-def _applied(text: str, marks: Iterable[Mark]) -> str:
-    parts = []
-    at = 0
-    for mark in marks:
-        parts += [text[at : mark.start], _MARKER, mark.rule, "]"]
-        at = mark.end
-    return "".join([*parts, text[at:]])
-
-
-def _back(found: Iterable[Mark], marks: tuple[Mark, ...]) -> Iterator[Mark]:
-    """Yield marks that were found in the masked text as marks in the text before masking."""
-    begins: list[int] = []  # where each marker begins in the masked text
-    ends: list[int] = []
-    shift = 0
-    for mark in marks:
-        begins.append(mark.start + shift)
-        ends.append(begins[-1] + len(_MARKER) + len(mark.rule) + 1)
-        shift = ends[-1] - mark.end
-    for each in found:
-        # A mark that reaches into a marker takes what the marker stands for.
-        first = bisect_right(ends, each.start)
-        last = bisect_left(begins, each.end) - 1
-        start, end = each.start, each.end
-        if first < len(begins) and begins[first] <= start:
-            start = marks[first].start
-        elif first:
-            start += marks[first - 1].end - ends[first - 1]
-        if last >= 0 and ends[last] >= end:
-            end = marks[last].end
-        elif last >= 0:
-            end += marks[last].end - ends[last]
-        yield Mark(each.rule, start, end)
-
-
-def _merged(marks: Iterable[Mark], text: str) -> tuple[Mark, ...]:
-    """Return `marks` in order without overlaps; of two that meet, the longer names the rule."""
-    merged: list[Mark] = []
-    for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
-        last = merged[-1] if merged else None
-        if last is None or mark.start >= last.end:
-            merged.append(mark)
-        elif mark.end > last.end:
-            longer = max(last, mark, key=lambda each: each.end - each.start)
-            merged[-1] = Mark(longer.rule, last.start, mark.end, last.named and mark.named)
-    return tuple(mark for mark in merged if text[mark.start : mark.end].strip())
 
 
 def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
@@ -248,9 +216,9 @@ def _found(text: str, code: bool, learned: tuple[str, ...]) -> tuple[Mark, ...]:
         marks += _disguised(text, code, learned)
     if not marks:
         return ()
-    if _MARKER in text:
-        marks = _spared(text, marks)
-    return _merged(marks, text)
+    if MARKER in text:
+        marks = spared(text, marks)
+    return merged(marks, text)
 
 
 def _rules(text: str, code: bool) -> list[Mark]:
@@ -265,6 +233,14 @@ def _rules(text: str, code: bool) -> list[Mark]:
         found += named(text, folded, code=code)
         found += formed(text, folded)
     return found
+
+
+def _plain(text: str) -> bool:
+    """Return whether no rule has anything to look at in `text`."""
+    folded = Folded(text)
+    for _ in runs(folded.raw):
+        return False
+    return not _finders()[2](folded)
 
 
 @cache
@@ -301,36 +277,3 @@ def _disguised(text: str, code: bool, learned: tuple[str, ...]) -> Iterator[Mark
     if shown is not None:
         found = [*_rules(shown.text, code), *_remembered(shown.text, learned)]
         yield from shown.back(found)
-
-
-@cache
-def _marker() -> re.Pattern[str]:
-    from ipymemory.secret_tokens import TOKENS
-
-    rules = {rule for rule, _ in TOKENS} | {
-        *("password", "secret", "key", "token", "cookie", "authorization", "url password"),
-        *("webhook", "signature", "private key", "bearer token", "wandb key"),
-    }
-    return re.compile(r"\[masked: (?:" + "|".join(sorted(map(re.escape, rules))) + r")\]")
-
-
-def _spared(text: str, marks: Iterable[Mark]) -> list[Mark]:
-    """Return `marks` without what is masked already, cut down to what lies beside it."""
-    markers = [match.span() for match in _marker().finditer(text)]
-    ends = [end for _, end in markers]
-    spared = []
-    for mark in marks:
-        at, index = mark.start, bisect_right(ends, mark.start)
-        parts = []
-        while index < len(markers) and markers[index][0] < mark.end:
-            parts.append((at, markers[index][0]))
-            at = ends[index]
-            index += 1
-        if not parts:
-            spared.append(mark)
-            continue
-        for start, end in (*parts, (at, mark.end)):
-            # Less than a word beside what is masked is a bracket or a comma.
-            if re.search(r"\w{3}", text[start:end]):
-                spared.append(Mark(mark.rule, start, end, mark.named))
-    return spared

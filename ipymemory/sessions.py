@@ -22,11 +22,11 @@ from typing import Any
 from ipymemory import processes
 from ipymemory.errors import FormatError, PlaceError
 from ipymemory.files import locked, make_folder, read_json, write_atomic, write_json
+from ipymemory.left_running import last_running
 from ipymemory.places import Project, SessionFolder, real_path
 from ipymemory.processes import ProcessIdentity
 from ipymemory.session_record import VERSION as VERSION
 from ipymemory.session_record import SessionRecord as SessionRecord
-from ipymemory.transcript import last_running
 from ipymemory.turns import Turn, new_id, utc_now
 
 IDLE = timedelta(hours=12)

@@ -39,9 +39,6 @@ VERSION = 1
 _BLOCK = 1024 * 1024
 """Bytes read at once: what is held in memory of a long transcript beside its entries."""
 
-_TAIL = 512 * 1024
-"""Bytes from the end in which the cell that was running is looked for: eight longest lines."""
-
 
 class TranscriptWriter:
     """Appends to the transcript of one session; the file begins with the first line.
@@ -56,6 +53,8 @@ class TranscriptWriter:
         self._descriptor = -1
         self._file = (0, 0)
         self._torn = False
+        self._end = -1
+        """Where our last line ended, in bytes."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
@@ -65,23 +64,32 @@ class TranscriptWriter:
         When this returns the line survives the process. Raises `TranscriptError`, and then the
         line is not there; the next one is tried anew.
         """
+        return self.write(as_line(line))
+
+    def write(self, data: bytes, *, soon: bool = False) -> int:
+        """Append what is one line already, as `append` does.
+
+        `soon`: it belongs to a line that was just written. Then the file's place is looked at and
+        not its state, which costs a third: a descriptor that user code closed meanwhile, or gave
+        to a file of its own, stands elsewhere.
+        """
         # Before the lock: in a child that was forked a thread that is gone may hold it.
         if os.getpid() != self._pid:
             raise TranscriptError("A forked process does not write its parent's transcript.")
-        data = as_line(line)
         with self._lock:
-            size = self._size()
+            size = self._end if soon and self._stands() else self._size()
             if self._torn:
                 data = b"\n" + data
             try:
                 written = os.write(self._descriptor, data)
             except OSError as error:
                 raise self._refused(error) from error
+            self._end = size + written
             # A disk that fills up takes a part. The next line then begins with a line feed.
             self._torn = written != len(data)
             if self._torn:
                 raise self._refused(OSError(28, "the disk is full"))
-            return size + written
+            return self._end
 
     def close(self) -> None:
         """Let the file go; a later line opens it again. Does nothing in a forked child."""
@@ -102,6 +110,13 @@ class TranscriptWriter:
             self._open()
             found = os.fstat(self._descriptor)
         return found.st_size
+
+    def _stands(self) -> bool:
+        """Return whether the descriptor stands where our last line ended."""
+        try:
+            return os.lseek(self._descriptor, 0, os.SEEK_CUR) == self._end
+        except OSError:
+            return False
 
     def _ours(self) -> os.stat_result | None:
         """Return the state of our file, None when the descriptor is another's by now.
@@ -308,35 +323,3 @@ class Transcript:
 
 
 _KINDS = frozenset({"cell", "end", "outputs", "markdown", "event", "ask", "ask_end"})
-
-
-def last_running(path: Path) -> Turn | None:
-    """Return the cell of the newest kernel that has no end: it ran when that kernel died.
-
-    Of several it is the newest, as in a cell on a subshell. Reads only the end of the file,
-    whatever its length. None when there is no such cell, or the file cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL))
-            found = file.read().split(b"\n")
-    except OSError:
-        return None
-    over: set[str] = set()
-    generation = 0
-    for line in reversed(found):
-        value = as_object(line)
-        if not value:
-            continue
-        kernel = value.get("kernel")
-        if isinstance(kernel, int):
-            if kernel < generation:
-                return None
-            generation = kernel
-        kind, id = value.get("type"), str(value.get("id"))
-        if kind in ("end", "outputs"):
-            over.add(id)
-        elif kind == "cell" and value.get("origin") != "history" and id not in over:
-            return cell(id, value)
-    return None

@@ -1288,6 +1288,7 @@ def test_importing_it_compiles_no_pattern() -> None:
     assert ast.literal_eval(run.stdout)[1] == [
         "ipymemory.secret_literals",
         "ipymemory.secret_tokens",
+        "ipymemory.secret_marks",
     ]
     assert ast.literal_eval(run.stdout)[0] <= 1
 
@@ -1446,3 +1447,16 @@ def test_a_column_of_passwords_is_masked(name: str) -> None:
 )
 def test_a_column_of_something_else_stays(text: str) -> None:
     assert mask(text) == text
+
+
+@pytest.mark.spec("L7")
+def test_a_source_that_is_left_alone_holds_nothing_that_was_learned() -> None:
+    masker = Masker()
+    assert masker.leaves("x = 1")
+    assert masker.leaves("\n".join(f"name_{i} = {i}  # an ordinary comment" for i in range(50)))
+    assert not masker.leaves("x = '" + "ghp_" + "a1B2" * 9 + "'")
+    assert not masker.leaves("pass\x1b[0mword = 'x'")
+    assert not masker.leaves("naïve = 1"), "such a text is looked at twice"
+    assert masker.learn("blue-horse-7")
+    assert not masker.leaves("x = 'blue-horse-7'")
+    assert masker.leaves("x = 1")

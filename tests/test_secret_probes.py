@@ -7,7 +7,7 @@ import random
 import pytest
 from secret_probes import SECRETS, WHOLE, forms, probes
 
-from ipymemory.redaction import mask, mask_source
+from ipymemory.redaction import Masker, mask, mask_source
 
 
 @pytest.mark.spec("L7")
@@ -16,6 +16,8 @@ def test_no_form_of_a_kind_lets_a_secret_through(kind: str) -> None:
     leaked = []
     for form in (form for each, form in forms() if each == kind):
         for way, text, secrets in probes(form):
+            # What the recorder asks first, so that most cells are asked nothing more.
+            assert not Masker().leaves(text) or mask_source(text) == text
             masked = (mask if way == "text" else mask_source)(text)
             again = (mask if way == "text" else mask_source)(masked)
             leaked += [masked for each in secrets if each in masked]

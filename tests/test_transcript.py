@@ -17,10 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipymemory import transcript as module
-from ipymemory.entry_lines import MOST_LINE
+from ipymemory.entry_lines import MOST_LINE, as_line, cell_line, end_line
 from ipymemory.errors import TranscriptError
+from ipymemory.left_running import last_running
 from ipymemory.places import SessionFolder
-from ipymemory.transcript import Transcript, TranscriptWriter, last_running
+from ipymemory.transcript import Transcript, TranscriptWriter
 from ipymemory.turns import Ask, CellError, Happening, Prose, Turn, new_id, utc_now
 
 posix = os.name == "posix"
@@ -379,6 +380,29 @@ TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
 CELL = st.builds(lambda id, source: cell(f"id{id}", source), st.integers(), TEXT)
 
 
+@given(
+    source=TEXT | st.just("long " * 20_000) | st.just("é" * 40_000),
+    cell_id=st.none() | TEXT,
+    count=st.none() | st.integers(),
+    duration=st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
+    error=st.sampled_from(["", "ValueError"]),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_lines_of_a_cell_are_those_of_the_encoder(
+    source: str,
+    cell_id: str | None,
+    count: int | None,
+    duration: float | None,
+    error: str,
+) -> None:
+    line = {"type": "cell", "id": "a", "time": "t", "kernel": 2, "cell_id": cell_id}
+    assert cell_line("a", "t", 2, cell_id, source) == as_line({**line, "source": source})
+    line = {"type": "end", "id": "a", "execution_count": count, "status": "ok"}
+    told = {"error": error} if error else {}
+    expected = as_line({**line, "duration_ms": duration, **told})
+    assert end_line("a", count, "ok", duration, error) == expected
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     lines=st.lists(CELL, min_size=1, max_size=6, unique_by=lambda each: str(each["id"])),
@@ -567,6 +591,37 @@ def test_a_descriptor_that_user_code_closed_is_not_written_to(
     assert (tmp_path / "mine").read_bytes() == b""
     assert (tmp_path / "other").read_bytes() == b"still open"
     assert [each.id for each in turns(read(folder))] == ["a", "b"]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_an_end_goes_to_no_file_of_the_user_s_either(
+    folder: SessionFolder, tmp_path: Path, given: bool
+) -> None:
+    """Of an end only the file's place is looked at; a cell may have closed what it did not know."""
+    writer = TranscriptWriter(folder, folder.id)
+    writer.append(cell("a"))
+    os.close(writer._descriptor)
+    mine = (tmp_path / "mine").open("wb", buffering=0) if given else None
+    if mine is not None:
+        assert mine.fileno() == writer._descriptor
+        mine.write(b"x" * 10)
+    writer.write(end_line("a", 1, "ok", 1.5, ""), soon=True)
+    assert [each.status for each in turns(read(folder))] == ["ok"]
+    if mine is not None:
+        mine.close()
+        assert (tmp_path / "mine").read_bytes() == b"x" * 10
+
+
+def test_an_end_is_written_where_somebody_else_wrote_meanwhile(folder: SessionFolder) -> None:
+    writer = TranscriptWriter(folder, folder.id)
+    writer.append(cell("a"))
+    with folder.transcript.open("ab") as file:
+        file.write(b'{"type":"unknown"}\n')
+    for id in ("a", "b"):
+        writer.write(end_line(id, 1, "ok", 1.5, ""), soon=True)
+        size = writer.append(cell("b"))
+        assert size == folder.transcript.stat().st_size
+    assert [each.status for each in turns(read(folder))] == ["ok", "ok"]
 
 
 def test_a_session_that_was_purged_meanwhile_begins_anew(folder: SessionFolder) -> None:
