@@ -23,7 +23,7 @@ from ipymemory.turns import tokens
 _SMALL = 200
 """Tokens that a document may lose without a question."""
 
-_OURS = re.compile(r"<!--\s*/?\s*ipymemory[^\n]*", re.IGNORECASE)
+_OURS = re.compile(r"<!--[\s/]*ipymemory[^\n]*", re.IGNORECASE)
 _DESTINATION = re.compile(r"\]\s*\(\s*(<[^>\n]*>?|[^\s)]*)|\]:\s*(<[^>\n]*>?|\S+)")
 _LEAVES = re.compile(r"(?i)[a-z][a-z0-9+.-]*:|[/\\]{2}")
 """How a destination begins that leads out of the project."""
@@ -34,7 +34,7 @@ _ADDRESS = re.compile(
 _PICTURE = re.compile(r"!\[")
 _TAG = re.compile(r"<[a-zA-Z][\w-]*(?:\s[^<>]*=|/[^<>]*=)|<!--|<[!?]")
 _ACTS = re.compile(
-    r"(?i)<\s*/?\s*(?:script|iframe|frame|object|embed|applet|link|meta|style|base|form|input|button"
+    r"(?i)<[\s/]*(?:script|iframe|frame|object|embed|applet|link|meta|style|base|form|input|button"
     r"|textarea|select|svg|math|img|image|video|audio|source|template|noscript|dialog|portal)\b"
     r"|\\(?:href|require|class|cssid|style|includegraphics)\b"
 )
