@@ -463,6 +463,33 @@ def test_it_is_not_asked_again_where_a_cell_gave_the_same_once_more(
     assert len(server.requests) == 3, "a person is not told that it is not worth it"
 
 
+@pytest.mark.spec("M3", "M5")
+def test_what_a_model_wrote_waits_for_the_next_try_where_it_fails(
+    book: Book, server: ModelServer
+) -> None:
+    server.brain = lambda body, n: good(edit("_Short._\n", "_Short._\n\nOne.\n"))(body, n)
+    clock = Clock()
+    one = session(book, clock, **ONE_TRY)
+
+    async def rest() -> None:
+        one.observe()
+        clock.now += 10
+        await one.run_due()
+        await one.session_model.close()
+
+    asyncio.run(rest())
+    (proposal,) = book.waiting()
+    book.prose(proposal.source)
+    server.brain = lambda body, n: Fault("status", 500)
+    book.ran("raw = pd.read_csv('newest.csv')", "c2", RAW)
+    asyncio.run(rest())
+    assert book.waiting() == [], "no second text below the one that it wrote"
+    assert "the model did not write it" in one.documenting.ran.error
+    assert updated(one).refused
+    (proposal,) = book.waiting()
+    assert BEGIN in proposal.source, "a person who asks gets one"
+
+
 @pytest.mark.spec("M3")
 def test_a_model_of_its_own_for_documents(book: Book, server: ModelServer) -> None:
     config = {**ONE_TRY, "MagicDocs": {"model": "claude-sonnet-5-5"}}

@@ -106,11 +106,16 @@ async def update_by_model(
             looked.propose(each, answer.text)
         elif old is not None:
             looked.leave(each, old.source)
-        elif by_hand or BEGIN in each.text or looked.asked(each).record is None:
+        elif by_hand or BEGIN in each.text or _unwritten(writer, looked, each):
             _without(looked, each)
         else:
             looked.leave(each, each.text)
     return looked.keep()
+
+
+def _unwritten(writer: Writer, looked: Look, document: Open) -> bool:
+    """Return whether nobody is known to have written it, in the file or in this session."""
+    return looked.asked(document).record is None and document.cell not in writer.told
 
 
 def _told(looked: Look, settings: Settings) -> str:
