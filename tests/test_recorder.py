@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import time
@@ -417,13 +418,17 @@ def test_unload_and_reload_leave_one_recorder(kernel: Kernel) -> None:
         "ip = get_ipython()\n"
         "[[c for c in ip.events.callbacks[n] if 'ipymemory' in str(c)]"
         " for n in ip.events.callbacks],"
-        " [t.name for t in __import__('threading').enumerate() if 'ipymemory' in t.name],"
         " 'send' in vars(ip.kernel.session), hasattr(ip, '_ipymemory')"
     )
+    threads = "[t.name for t in __import__('threading').enumerate() if 'ipymemory' in t.name]"
     kernel.run("%unload_ext ipymemory")
     told = kernel.run(left).text
     assert "ipymemory" not in told.replace("_ipymemory", "")
     assert told.strip().endswith("False, False)")
+    # A worker that was said goodbye writes its notes to the end; one thread waits for it, so
+    # that no zombie is left, and goes with it.
+    assert set(ast.literal_eval(kernel.run(threads).text)) <= {"ipymemory-reader"}
+    eventually(lambda: kernel.run(threads).text.strip() == "[]", "no thread of ours is left")
     kernel.run("unseen = 1")
     assert "unseen = 1" not in [each["source"] for each in kernel.cells()]
 
