@@ -30,16 +30,17 @@ def model_of(
     session: str = "",
     *,
     by_hand: bool = False,
+    wanted: str = "",
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[ByModel | None, str]:
     """Return the model's part of a dream, or None and why a chosen one takes none.
 
     The budget of a day stops what runs by itself, never what a person asks for. Where each write
     waits for a yes the built-in engine works alone: it does what it showed, a model may do
-    something else the next time. Never raises.
+    something else the next time. `wanted` is an engine named for this once. Never raises.
     """
     try:
-        chosen = engines.choose(project, settings, environment)
+        chosen = engines.choose(project, settings, environment, wanted)
         if chosen.name != "anthropic":
             return None, chosen.reason
         if opened(project, settings).proposes:

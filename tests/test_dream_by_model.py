@@ -5,10 +5,15 @@ A real dream, the real SDK, a server on a real socket; the model's answers are m
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,20 +21,24 @@ from model_server import Fault, ModelServer
 from scripted import Call, Script, clumsy, good, hostile
 
 from ipymemory import consent, dream_state, places
+from ipymemory.commands import table
+from ipymemory.commands.place import Place
 from ipymemory.config import Settings
 from ipymemory.cost import Ledger
+from ipymemory.dream_copy import Given
 from ipymemory.dream_lock import NAME
 from ipymemory.dream_model import model_of
 from ipymemory.dream_reading import MOST_SHOWN, Transcripts
 from ipymemory.dream_words import covers
-from ipymemory.errors import ToolError
+from ipymemory.errors import CommandError, ToolError
 from ipymemory.events import Bus, Event
 from ipymemory.history import History
-from ipymemory.jobs import dream
+from ipymemory.jobs import dream, dream_by_model
 from ipymemory.jobs.dream import Context, Dreamt
-from ipymemory.memory_files import MemoryFolder, drafts, opened, proposals
+from ipymemory.memory_files import PERSONS, MemoryFolder, drafts, opened, proposals
 from ipymemory.memory_files.values import Draft, Source
 from ipymemory.places import Project
+from ipymemory.tidying import tidied
 
 OLD, LATER, NEW = (f"2026-11-{day}T09:00:00.000Z" for day in (23, 24, 25))
 """A Monday and the two days after it."""
@@ -158,7 +167,7 @@ def test_a_model_merges_what_only_a_reader_sees_is_the_same(
     sources = (kept.source.alone, *kept.source.also)
     assert {each.session for each in sources} == {f"session-{each}" for each in PARTS}
     assert {each.quote for each in sources} == set(PARTS.values())
-    assert "[[exports]]" in dreams.folder.read("shop").body
+    assert "[[exports]]" in dreams.folder.read("shop").body and outcome.counts["relinked"] == 1
     assert not dreams.folder.drift()
     (run,) = [each for each in History(dreams.project.history).log.runs() if each.writes]
     assert (run.id, run.engine, run.job) == (outcome.run, "anthropic", "dream")
@@ -506,6 +515,93 @@ def test_when_the_server_fails_the_built_in_part_lands_and_the_dream_is_due_agai
     assert "Vienna" not in str(state)
 
 
+@pytest.mark.spec("D5")
+def test_an_outcome_that_is_wrong_as_a_whole_is_left_out_whole(
+    dreams: Dreams, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dreams.remember("dated", "The report is due this Friday.")
+    monkeypatch.setattr(dream_by_model, "fault", lambda copy, work: "It lost something.")
+    server.brain = good(MERGE)
+    outcome = dreams.dream()
+    assert outcome.status == "failed" and outcome.error == "It lost something."
+    assert "2026-11-27" in dreams.folder.read("dated").body
+    assert "exports-again.md" in dreams.held()
+
+
+@pytest.mark.spec("L11")
+def test_after_forty_rounds_it_ends_and_what_was_done_counts(
+    dreams: Dreams, server: ModelServer
+) -> None:
+    looks = [("Grep", {"pattern": f"Lake {n}"}) for n in range(60)]
+    server.brain = good(MERGE, *looks)
+    outcome = dreams.dream()
+    assert 40 <= len(server.requests) <= 41
+    assert outcome.counts["merged"] == 2 and "exports-again.md" not in dreams.held()
+
+
+@pytest.mark.spec("L11")
+def test_after_its_minutes_what_a_model_began_is_left_out(
+    dreams: Dreams, server: ModelServer
+) -> None:
+    calls = iter([[MERGE]])
+    server.brain = lambda body, n: Script([next(calls)])(body, n) if n == 1 else Fault("silent")
+    model = dreams.context().model
+    assert model is not None
+    found = tidied(dreams.folder, dreams.project.root, PERSONS)
+    came = model(Given(dreams.folder, found, dreams.project.folder / "dream", "x", 1.5))
+    assert came.error == "The model took longer than Dream.minutes allows."
+    assert came.groups == found.groups and not [*dreams.project.folder.rglob("copy-*")]
+
+
+@pytest.mark.spec("L7")
+def test_what_is_told_of_a_turn_is_masked_and_short(dreams: Dreams, server: ModelServer) -> None:
+    server.brain = good(words=f"The key is {SECRET}. {'And so on. ' * 400}")
+    dreams.dream()
+    (turn,) = [each.details["text"] for each in dreams.events if each.kind == "dream_turn"]
+    assert SECRET not in turn and "The key is" in turn and len(turn) == 2000
+
+
+@pytest.mark.spec("L9")
+def test_a_price_that_is_not_known_once_makes_the_sum_unknown(
+    dreams: Dreams, server: ModelServer
+) -> None:
+    server.brain = good(("Read", {"path": "tea.md"}), ("Read", {"path": "shop.md"}))
+    prices_known = iter([0.5, None, 0.25])
+    with pytest.MonkeyPatch.context() as patch:
+        told_by = SimpleNamespace(cost=lambda *_: next(prices_known))
+        patch.setattr(dream_by_model, "prices", told_by)
+        dreams.dream()
+    told = [each.details.get("usd", "") for each in dreams.events if each.kind == "dream"]
+    assert [each for each in dict.fromkeys(told) if each != ""] == [0.5, None]
+
+
+def test_an_error_of_the_program_in_the_models_part_leaves_the_rest(
+    dreams: Dreams, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dreams.remember("dated", "The report is due this Friday.")
+
+    def fail(*_: object) -> str:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(dream_by_model.dream_prompt, "prompt", fail)
+    outcome = dreams.dream()
+    assert outcome.status == "failed" and "a mistake of ours" in outcome.error
+    assert "2026-11-27" in dreams.folder.read("dated").body
+
+
+def test_where_the_project_cannot_be_read_no_model_works_and_it_says_why(
+    dreams: Dreams, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_setting = {"Engine": {"name": "anthropic"}}
+    settings = Settings.read({**by_setting, "Memory": {"folder": "claude"}})[0]
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "~nobody-of-that-name/claude")
+    model, note = model_of(dreams.project, settings)
+    assert model is None and "It is not known where" in note
+    dreams.project.record.write_text("{")
+    model, note = model_of(dreams.project, Settings.read(by_setting)[0])
+    assert model is None and "is not valid JSON" in note
+
+
 @pytest.mark.spec("D6", "D3")
 @pytest.mark.parametrize("kind", ["silent", "hang", "hang_mid"])
 def test_a_kill_ends_it_within_a_second_while_the_server_hangs(
@@ -606,3 +702,79 @@ def test_a_prompt_of_ones_own_is_taken(dreams: Dreams, server: ModelServer) -> N
     dreams.dream()
     content = str(server.requests[0]["messages"][0]["content"])
     assert "as a librarian would" in content and "exports-short" in content
+
+
+# On the command line
+
+
+def typed(dreams: Dreams, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run ``ipymemory dream`` in a process of its own, in the folder of the project."""
+    return subprocess.run(
+        [sys.executable, "-m", "ipymemory", "dream", *words],
+        cwd=dreams.project.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.worker
+@pytest.mark.spec("D5", "D7", "L3")
+def test_the_command_line_has_a_model_tidy_and_one_undo_takes_it_back(
+    dreams: Dreams, server: ModelServer
+) -> None:
+    before = dreams.held()
+    # Somebody agreed to the host once, and chose the built-in engine since.
+    consent.choose(dreams.project, "extractive", "")
+    server.brain = good(MERGE, remove("tea", "Nobody drinks tea here."))
+    assert "nothing to tidy" in typed(dreams).stdout and not server.requests
+    plan = typed(dreams, "--engine", "anthropic", "--dry-run")
+    assert plan.returncode == 0 and "exports-short.md" in plan.stdout
+    assert "Nothing was changed." in plan.stdout and dreams.held() == before
+    server.brain = good(MERGE, remove("tea", "Nobody drinks tea here."))
+    done = typed(dreams, "--engine", "anthropic")
+    assert done.returncode == 0, done
+    assert "2 said again what another one says" in done.stdout
+    assert "Left as they are, since nobody could be asked:" in done.stdout
+    assert "tea: a model would remove it" in done.stdout and dreams.waiting() == []
+    assert {"exports-again.md", "exports-short.md"} == set(before) - set(dreams.held())
+    (run,) = [each for each in History(dreams.project.history).log.runs() if each.writes]
+    assert run.engine == "anthropic" and run.id[:16] in done.stdout
+    History(dreams.project.history).undo(run.id)
+    assert dreams.held() == before
+
+
+@pytest.mark.worker
+@pytest.mark.spec("D3", "L9")
+def test_the_command_line_says_that_a_models_part_failed(
+    dreams: Dreams, server: ModelServer
+) -> None:
+    before = dreams.held()
+    server.brain = lambda body, n: Fault("status", message="made to fail")
+    told = typed(dreams, "--json")
+    assert told.returncode == 2 and json.loads(told.stdout)["status"] == "failed"
+    assert dreams.held() == before and not (dreams.folder.folder / NAME).exists()
+
+
+@pytest.mark.spec("L3")
+def test_an_engine_is_named_for_this_once_and_only_where_that_makes_sense(
+    dreams: Dreams, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(*words: str) -> str:
+        where = Place(dreams.settings, dreams.project.home, dreams.project, lambda _: None, "x ")
+        return table.call(where, ["dream", *words]).plain
+
+    server.brain = good(MERGE)
+    assert "nothing to tidy" in call("--engine", "extractive") and not server.requests
+    with pytest.raises(CommandError, match="takes extractive or anthropic, not 'gpt'"):
+        call("--engine", "gpt")
+    with pytest.raises(CommandError, match="goes with a dream"):
+        call("--engine", "anthropic", "--status")
+    (dreams.project.folder / "project.json").unlink()
+    with pytest.raises(CommandError, match=r"Nothing was tidied\. Nobody agreed to"):
+        call("--engine", "anthropic")
+    assert not server.requests

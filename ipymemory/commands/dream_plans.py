@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ipymemory.dream_waiting import Plan
     from ipymemory.jobs.dream import Context
 
+ENGINES = ("extractive", "anthropic")
+
 ASK_SECONDS = 1860.0
 """Longest wait for a dream: above what one may take by `Dream.minutes` (30)."""
 
@@ -37,12 +39,17 @@ _SAID = (
 )
 
 
-def context(place: Place, *, confirmed: bool = False) -> Context:
-    """Return what a dream in this process works with, a model's part where one may work."""
+def context(place: Place, engine: str = "", *, confirmed: bool = False) -> Context:
+    """Return what a dream in this process works with, a model's part where one may work.
+
+    `engine` is one that was named for this once; raises `CommandError` where it may not work.
+    """
     from ipymemory.dream_model import model_of
     from ipymemory.jobs.dream import Context
 
-    model, note = model_of(place.project, place.settings, by_hand=True)
+    model, note = model_of(place.project, place.settings, by_hand=True, wanted=engine)
+    if engine == ENGINES[1] and model is None:
+        raise CommandError(f"Nothing was tidied. {note}")
     asks = bool(sys.stdin and sys.stdin.isatty())
     return Context(
         place.project, place.settings, confirmed=confirmed, model=model, note=note, asks=asks
@@ -59,7 +66,7 @@ def summary(counts: Mapping[str, Any]) -> list[str]:
     return [*lines, "", *found] if found else [f"{lines[0]} There was nothing to tidy."]
 
 
-def dry_run(place: Place) -> Page:
+def dry_run(place: Place, engine: str = "") -> Page:
     """Return what a dream would do now, every change of it; a plan that waits goes before.
 
     Raises `CommandError`.
@@ -76,7 +83,7 @@ def dry_run(place: Place) -> Page:
         answer = place.live.ask("dream_plan", ASK_SECONDS)
         data: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {}
     else:
-        data = dream.plan(context(place)).as_plan()
+        data = dream.plan(context(place, engine)).as_plan()
     if data.get("status") != "planned":
         raise CommandError(str(data.get("error") or "The worker gave no answer."))
     counts = data.get("counts") or {}

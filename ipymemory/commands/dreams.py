@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.dream_plans import (
     ASK_SECONDS,
+    ENGINES,
     context,
     dry_run,
     summary,
@@ -46,10 +47,11 @@ def _dream(place: Place, arguments: Arguments) -> Page:
     chosen = [each for each in known if arguments[each]]
     if len(chosen) > 1 and set(chosen) != {"now", "yes"}:
         raise CommandError(f"One of them at a time. The right form is: {DREAM.usage(place.prefix)}")
+    engine = _engine(place, arguments["engine"] or "", chosen)
     if arguments["kill"]:
         return _kill(place)
     if arguments["dry_run"]:
-        return dry_run(place)
+        return dry_run(place, engine)
     if arguments["no"] or (arguments["yes"] and not arguments["now"]):
         plan = waiting(place)
         if plan is not None:
@@ -62,14 +64,28 @@ def _dream(place: Place, arguments: Arguments) -> Page:
     # On the command line it is one dream, gates off; in a notebook the word alone only tells.
     if arguments["status"] or (place.live is not None and not chosen):
         return _status(place)
-    return _now(place, confirmed=arguments["yes"])
+    return _now(place, engine, confirmed=arguments["yes"])
 
 
-def _now(place: Place, *, confirmed: bool = False) -> Page:
+def _engine(place: Place, wanted: str, chosen: Sequence[str]) -> str:
+    """Return the engine that was named for this once, empty for none; raises `CommandError`."""
+    if wanted not in ("", *ENGINES):
+        raise CommandError(f"--engine takes {' or '.join(ENGINES)}, not {wanted!r}.")
+    if wanted and {"status", "kill", "no"} & set(chosen):
+        raise CommandError("--engine goes with a dream, or with --dry-run.")
+    if wanted and place.live is not None:
+        raise CommandError(
+            f"--engine is for the command line. Here the project's own engine tidies; "
+            f"{place.prefix}engine says and changes which that is."
+        )
+    return wanted
+
+
+def _now(place: Place, engine: str, *, confirmed: bool = False) -> Page:
     folder = opened(place.project, place.settings)
     if folder.closed:
         raise CommandError(folder.closed)
-    told, left = _dreamt(place, "dream", confirmed=confirmed and folder.proposes)
+    told, left = _dreamt(place, "dream", engine, confirmed=confirmed and folder.proposes)
     plan = waiting(place) if told.get("status") == "waiting" else None
     if plan is None:
         return _ended(place, told, left)
@@ -97,14 +113,16 @@ def _no(place: Place, plan: Plan) -> Page:
     return _live(place, Page(dream_shown.ended(told), {"status": "dismissed"}))
 
 
-def _dreamt(place: Place, name: str, **arguments: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _dreamt(
+    place: Place, name: str, engine: str = "", **arguments: Any
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Dream, in the worker where there is one; return how it ended, and what was left as it is."""
     from ipymemory.jobs import dream
 
     if place.live is not None:
         return _watched(place, name, **arguments), ()
     with _shown(place) as show:
-        made = context(place, confirmed=bool(arguments.get("confirmed")))
+        made = context(place, engine, confirmed=bool(arguments.get("confirmed")))
         made.bus.subscribe(lambda event: show(event.details) if event.kind == dream.JOB else None)
         found = dream.dream(made, str(arguments.get("dream", "")))
     return found.as_dict(), found.left
@@ -286,6 +304,7 @@ DREAM = Command(
         Argument("--kill", "end the one that runs; the memories stay as they were"),
         Argument("--yes", "do what waits for a yes, as it was shown; with --now do not ask"),
         Argument("--no", "drop what waits for a yes"),
+        Argument("--engine", "on the command line: who tidies, extractive or anthropic", "NAME"),
         JSON,
     ),
     details=(
