@@ -54,6 +54,8 @@ def _end(found: Found, stale: int) -> str:
     number, files = len(found.documents), counted(found.files, "file")
     if not found.files:
         return "There is no notebook and no .md file here that can be looked at."
+    if not number and len(found.problems) == found.files:
+        return f"{files} could not be read, and nothing else was named."
     if not number:
         return f"There is no living document here; {files} looked at."
     what = counted(number, "living document")
