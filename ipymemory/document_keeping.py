@@ -8,6 +8,7 @@ git changes branches, or empty, as while an editor saves it, is waited for.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,6 +128,22 @@ def update_all(
     if gone:
         document_acceptance.forget(project, gone)
     return kept
+
+
+def pending(project: Project, top: Path, history: History) -> list[Updated]:
+    """Return what would be written of the accepted files; for the mode in which a person is asked.
+
+    Nothing is written. A file that cannot be read is left out: an update says why.
+    """
+    known = document_acceptance.known(project)
+    found: list[Updated] = []
+    for path in known.files:
+        with contextlib.suppress(IpymemoryError, OSError):
+            if _is_inside(project, top, path) and path.exists():
+                heads = [each.head for each in document_files.of_file(path)]
+                if all(document_acceptance.key(path, each) in known.accepted for each in heads):
+                    found += update_file(path, history, dry=True)
+    return [each for each in found if not each.fresh]
 
 
 def _register(project: Project, found: Sequence[Path]) -> list[Path]:

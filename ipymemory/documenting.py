@@ -136,6 +136,7 @@ class Documenting:
             fresh, self._fresh = self._fresh, False
             worked, self._worked = self._worked, ()
             try:
+                await asyncio.to_thread(self._notice)
                 mode = self._project.mode(settings.memory.mode)
                 if mode in ("read", "off"):
                     return Looked(0, (), (f"No document is written in mode {mode}.",))
@@ -201,7 +202,6 @@ class Documenting:
 
         Not from the same turns again, where a person took back what came of them (L8).
         """
-        await asyncio.to_thread(self._notice)
         if not document_acceptance.known(self._project).files:
             return found
         history = History(self._project.history, settings.memory.history_keep)
@@ -257,8 +257,12 @@ class Documenting:
                 self._read.add(path)
 
     def _notice(self) -> None:
+        """Remember which of the files that were read are documents. Never raises."""
         read, self._read = self._read, set()
-        document_keeping.notice(self._project, self._top(), read)
+        try:
+            document_keeping.notice(self._project, self._top(), read)
+        except (IpymemoryError, OSError) as error:
+            log.warning("documents that the assistant read were not remembered: %s", error)
 
     def _top(self) -> Path:
         notebook = self._notebook()

@@ -133,9 +133,9 @@ def test_one_that_the_assistant_reads_is_noticed(book: Book, tmp_path: Path) -> 
     for path in (deep, *others):
         bus.emit(Event("call", "ask", "r", {"tool": "Read", "path": str(path)}))
     bus.emit(Event("call", "extraction", "r", {"tool": "Read", "path": str(put(book, "x/y/z.md"))}))
-    book.cell("x = 1")
-    one.observe()
-    assert one.documenting.due(one.settings) is not None
+    # Nothing ran but the question, and the mode writes nothing: it is remembered all the same.
+    book.project.set_property("mode", "read")
+    assert one.documenting._may_hold()
     update(one)
     assert known(book) == ["a/b/c/Deep.md"]
     assert deep.read_text() == ALL, "it waits to be accepted"
@@ -249,6 +249,34 @@ def test_one_cell_id_in_two_notebooks_is_no_mix_up(book: Book) -> None:
     written(root / "other.ipynb", notebook("# Other\n", ["tail = 2", "b = tail", "c = b"]))
     assert of_file(one)[0].stale == ("[code 1] of other.ipynb has changed",)
     assert of_file(two)[0].stale == ()
+
+
+@pytest.mark.spec("L10", "M2")
+def test_in_the_mode_that_asks_a_file_waits_for_a_yes(book: Book) -> None:
+    path, other = put(book, "ALL.md"), put(book, "OTHER.md", "# MAGIC DOC: Other\n")
+    here = place(book)
+    table.call(here, ["docs", "add", str(path)])
+    book.project.set_property("mode", "confirm")
+    one = session(book, Clock())
+    one.documenting.look_around()
+    book.cell("x = 1")
+    assert update(one).wrote == ()
+    page = table.call(here, ["docs"])
+    assert 'An update of "All" in ALL.md waits:\n\n```diff\n' in page.markdown
+    assert "docs apply TITLE` writes the file" in page.markdown
+    assert [each["title"] for each in page.data["files"]] == ["All"]
+    assert path.read_text() == ALL
+    page = table.call(here, ["docs", "apply", "all"])
+    assert page.next_input == "" and page.plain.startswith('"All" is written to ')
+    assert path.read_text().startswith(ALL + "\n<!-- ipymemory:begin -->")
+    assert of_file(path)[0].stale == ()
+    assert other.read_text() == "# MAGIC DOC: Other\n", "nobody accepted it"
+    assert table.call(here, ["docs"]).data["files"] == []
+    with pytest.raises(CommandError, match="No update waits"):
+        table.call(here, ["docs", "apply", "all"])
+    assert table.call(here, ["docs", "check"]).data["files"] == 3, "notebook and both files"
+    assert "Undone: magic_docs" in table.call(here, ["undo"]).plain
+    assert path.read_text() == ALL
 
 
 def test_on_the_command_line_files_are_accepted(

@@ -14,6 +14,7 @@ from ipymemory import (
     document_keeping,
     document_look,
     document_proposals,
+    document_updates,
     sessions,
 )
 from ipymemory.commands.amounts import counted
@@ -23,11 +24,13 @@ from ipymemory.commands.pages import Arguments, Page
 from ipymemory.commands.place import Place
 from ipymemory.document_files import Found
 from ipymemory.document_proposals import Proposal
+from ipymemory.document_updates import Updated
 from ipymemory.documents import Document
 from ipymemory.errors import CommandError, IpymemoryError
+from ipymemory.history import SHORT, History
 from ipymemory.turns import Happening
 
-Named = TypeVar("Named", Proposal, "Offered")
+Named = TypeVar("Named", Proposal, Updated, "Offered")
 
 OUTCOMES = {
     "applied": "its last update is in its cell; Ctrl+Z there, Undo update in the memory panel, or "
@@ -51,7 +54,7 @@ def run(place: Place, arguments: Arguments) -> Page | None:
     """Return the page of an action on this notebook; None for one that there is not."""
     action, title = arguments["action"] or "list", " ".join(arguments["words"])
     if action == "check":
-        names = [Path(each) for each in arguments["words"]] or [_notebook(place) or Path()]
+        names = [Path(each) for each in arguments["words"]] or _here(place) or [Path()]
         return checked(document_files.look(names), arguments["format"] or "text", check=True)
     if action == "update":
         return _update(place, title)
@@ -161,6 +164,7 @@ def _unaccepted(place: Place) -> list[Offered]:
 def _waiting(place: Place, title: str, *, whole: bool) -> Page:
     told = _told(place)
     waiting = document_proposals.waiting(_chosen(_proposals(place), title), told)
+    files = _chosen(_files(place), title)
     found = _saved(place) if whole else Found()
     unaccepted = _unaccepted(place) if whole else []
     offered = {document_acceptance.key(each.path, each.head) for each in unaccepted}
@@ -179,6 +183,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
             {"title": each.title, "cell": each.cell, "made": each.made, "source": each.source}
             for each in waiting
         ],
+        "files": [{"title": each.title, "path": str(each.path)} for each in files],
     }
     lines: list[str] = []
     if whole and found.documents:
@@ -193,11 +198,21 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
         diff = difference(each.base, each.source, _line(each.title))
         fence = _fence(diff)
         lines += [f"An update of {_line(each.title)} waits:", "", f"{fence}diff", diff, fence, ""]
+    for file in files:
+        diff = difference(file.before, file.after, one(file.path.name))
+        fence = _fence(diff)
+        name = one(file.path.name)
+        lines += [f"An update of {_line(file.title)} in {name} waits:", "", f"{fence}diff", diff]
+        lines += [fence, ""]
+    if files:
+        lines.append(f"`{place.prefix}docs apply TITLE` writes the file.")
     if waiting:
         lines.append(
             f"`{place.prefix}docs apply TITLE` puts the text into a new cell below: make that a "
             "markdown cell and remove the old one. The open notebook is not written by us."
         )
+    elif files:
+        pass
     elif whole and not found.documents:
         lines.append(
             "There is no living document here. A markdown cell that begins '# MAGIC DOC: title' "
@@ -209,7 +224,8 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
 
 
 def _apply(place: Place, title: str) -> Page:
-    waiting = _chosen(_proposals(place), title)
+    waiting: list[Proposal | Updated] = [*_chosen(_proposals(place), title)]
+    waiting += _chosen(_files(place), title)
     if not waiting:
         raise CommandError(f"No update waits for it. {place.prefix}docs update makes them anew.")
     if len(waiting) > 1:
@@ -218,11 +234,25 @@ def _apply(place: Place, title: str) -> Page:
             f"More than one update waits ({titles}). Name one: {place.prefix}docs apply TITLE"
         )
     one = waiting[0]
+    if isinstance(one, Updated):
+        return _write(place, one)
     return Page(
         f"The new text of {_line(one.title)} is in the cell below. Make it a markdown cell (Esc, "
         "then M), run it, and remove the old one.",
         {"title": one.title, "cell": one.cell, "source": one.source},
         next_input=one.source,
+    )
+
+
+def _write(place: Place, file: Updated) -> Page:
+    """Write a ``.md`` file, as a person said that it may be; raises `IpymemoryError`."""
+    session = place.folder.id if place.folder is not None else ""
+    done = document_updates.update_file(file.path, _history(place), dry=False, session=session)
+    runs = [each.run for each in done if each.run]
+    back = f"`{place.prefix}undo {runs[0][:SHORT]}` takes it back." if runs else ""
+    return Page(
+        f"{_line(file.title)} is written to {one(str(file.path))}. {back}".rstrip(),
+        {"title": file.title, "path": str(file.path), "run": runs[0] if runs else ""},
     )
 
 
@@ -247,10 +277,26 @@ def _chosen(proposals: Sequence[Named], title: str) -> list[Named]:
 
 
 def _saved(place: Place) -> Found:
+    return document_files.look(_here(place))
+
+
+def _here(place: Place) -> list[Path]:
+    """Return the notebook and the ``.md`` files that were found or named, as far as they are."""
     path = _notebook(place)
     paths = [path] if path is not None else []
     paths += document_acceptance.known(place.project).files
-    return document_files.look([each for each in paths if each.exists()])
+    return [each for each in paths if each.exists()]
+
+
+def _files(place: Place) -> list[Updated]:
+    """Return the updates of ``.md`` files that wait for a yes, in the mode that asks for one."""
+    if place.mode != "confirm":
+        return []
+    return document_keeping.pending(place.project, _top(place), _history(place))
+
+
+def _history(place: Place) -> History:
+    return History(place.project.history, place.settings.memory.history_keep)
 
 
 def _top(place: Place) -> Path:
