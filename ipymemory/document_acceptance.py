@@ -107,10 +107,13 @@ class Accepting:
         self.path = notebook if notebook is not None else folder.path
         """Where they stand: the notebook, else the session itself."""
         self._known = known(project).accepted
+        self.begun = False
+        """Whether it was looked at what the notebook held as this kernel began."""
         self._held: str | None = None
         with contextlib.suppress(IpymemoryError):
             kernel = sessions.read(folder).generation
-            self._held = looked_through.opened(folder).get(kernel)
+            opened = looked_through.opened(folder)
+            self.begun, self._held = kernel in opened, opened.get(kernel)
         self._new: list[tuple[Path, Document]] = []
 
     def may(self, head: Document, *, told: bool) -> bool:
@@ -161,6 +164,25 @@ def came_with(held: str | None, head: Document, *, told: bool) -> bool:
 
 def _flat(line: str) -> str:
     return " ".join(line.split())
+
+
+def sentence(title: str, prefix: str) -> str:
+    """Return what is said of a document that waits: a clause without its full stop."""
+    return (
+        "it came from elsewhere and is left as it is; "
+        f"`{prefix}docs accept {title}` lets it be kept up to date"
+    )
+
+
+def stamp(project: Project, folder: SessionFolder | None) -> tuple[int, ...]:
+    """Return what changes when a document was accepted, or a kernel's beginning looked at."""
+    found = []
+    for path in (_path(project), *([folder.opened] if folder is not None else ())):
+        try:
+            found.append(path.stat().st_mtime_ns)
+        except OSError:
+            found.append(0)
+    return tuple(found)
 
 
 def _path(project: Project) -> Path:

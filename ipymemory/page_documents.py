@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipymemory import document_files, document_proposals
+from ipymemory import document_acceptance, document_files, document_proposals
+from ipymemory.document_acceptance import Accepting
 from ipymemory.errors import IpymemoryError
+from ipymemory.neutral import plain
 from ipymemory.places import SessionFolder
 from ipymemory.turns import new_id
 
@@ -51,7 +53,7 @@ class Documents:
         self._push = push
         self._update = update
         self._asked = False
-        self._last: tuple[tuple[str, int, int], list[dict[str, Any]]] | None = None
+        self._last: tuple[tuple[str | int, ...], list[dict[str, Any]]] | None = None
 
     def look(self) -> None:
         """Compare the saved notebook, and tell the page; asked again meanwhile, once more."""
@@ -82,28 +84,37 @@ class Documents:
             now = None
         if path is None or now is None or now.st_size > MOST_BYTES:
             return []
-        key = (str(path), now.st_mtime_ns, now.st_size)
+        project, folder = self._session.project, self._session.folder
+        accepted = document_acceptance.stamp(project, folder)
+        key: tuple[str | int, ...] = (str(path), now.st_mtime_ns, now.st_size, *accepted)
         if self._last is None or self._last[0] != key:
-            self._last = (key, standing(path))
+            accepting = Accepting(project, folder, path) if folder is not None else None
+            self._last = (key, standing(path, accepting))
         return self._last[1]
 
 
-def standing(path: Path) -> list[dict[str, Any]]:
-    """Return how each document in the notebook `path` stands that was written before.
+def standing(path: Path, accepting: Accepting | None = None) -> list[dict[str, Any]]:
+    """Return how each document in the notebook `path` stands that was written before, or waits.
 
-    Of each its cell, when its record was made, and why it is stale. Nothing for a file that cannot
-    be read just now: it may be half saved.
+    Of each its cell, when its record was made, and why it is stale; of one that nobody accepted
+    yet first that (M2). Nothing for a file that cannot be read just now: it may be half saved.
     """
     try:
         found = document_files.of_file(path, named=False)
     except IpymemoryError as error:
         log.debug("%s was not compared: %s", path, error)
         return []
-    return [
-        {"cell": each.cell, "updated": each.record.updated, "stale": [*each.stale[:MOST_REASONS]]}
-        for each in found
-        if each.cell and each.record is not None
-    ]
+    told = []
+    for each in found:
+        why = [*each.stale[:MOST_REASONS]] if each.record is not None else []
+        # The page tells its cells before the kernel has; what stands there may be newer.
+        if accepting is not None and accepting.begun and not accepting.may(each.head, told=True):
+            title = " ".join(plain(each.title).split())
+            why = [document_acceptance.sentence(title, "%memory ").replace("`", "")]
+        updated = each.record.updated if each.record is not None else ""
+        if each.cell and (updated or why):
+            told.append({"cell": each.cell, "updated": updated, "stale": why})
+    return told
 
 
 def waiting(folder: SessionFolder | None, *, apply: bool) -> list[dict[str, Any]]:

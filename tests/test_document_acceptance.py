@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from recorded import Clock
-from test_document_files import notebook, written
+from test_document_files import notebook, recorded, written
 from test_live_documents import CODE, Book, place, session
 
-from ipymemory import document_acceptance, redaction
+from ipymemory import document_acceptance, page_documents, redaction
 from ipymemory.commands import table
-from ipymemory.document_acceptance import came_with, key
+from ipymemory.document_acceptance import Accepting, came_with, key
 from ipymemory.documents import Document, find
 from ipymemory.events import Bus, Event
 from ipymemory.session import MemorySession
@@ -209,3 +209,35 @@ def test_what_was_accepted_is_bounded(sent: Sent, monkeypatch: pytest.MonkeyPatc
         document_acceptance.accept(sent.project, [(sent.path, each)])
     accepted = document_acceptance.known(sent.project).accepted
     assert list(accepted) == [key(sent.path, each) for each in heads[2:]]
+
+
+@pytest.mark.spec("M2", "M7")
+def test_the_page_says_which_waits_to_be_accepted(sent: Sent) -> None:
+    value = notebook(FOREIGN, CODE)
+    value["cells"].append({**notebook(MINE)["cells"][0], "id": "c9"})
+    written(sent.path, value)
+    recorded(sent.path)
+
+    def told() -> dict[str, list[str]]:
+        found = page_documents.standing(sent.path, Accepting(sent.project, sent.folder, sent.path))
+        return {each["cell"]: each["stale"] for each in found}
+
+    assert told() == {"c0": [], "c9": []}, "nobody knows yet what the notebook held"
+    before = document_acceptance.stamp(sent.project, sent.folder)
+    session(sent, Clock())
+    document_acceptance.accept(sent.project, [(sent.path, head(MINE))])
+    assert document_acceptance.stamp(sent.project, sent.folder) != before, "looked at anew"
+    (why,) = told()["c0"]
+    assert why == (
+        "it came from elsewhere and is left as it is; %memory docs accept Theirs lets it be kept "
+        "up to date"
+    )
+    assert told()["c9"] == []
+    document_acceptance.accept(sent.project, [(sent.path, head(FOREIGN))])
+    assert told() == {"c0": [], "c9": []}
+    # One without a record is told too.
+    written(sent.path, notebook(FOREIGN.replace("Theirs", "Those"), CODE))
+    (sent.folder.path / "opened.json").unlink()
+    session(sent, Clock())
+    (found,) = page_documents.standing(sent.path, Accepting(sent.project, sent.folder, sent.path))
+    assert found["updated"] == "" and "docs accept Those" in found["stale"][0]

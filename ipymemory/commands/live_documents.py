@@ -43,9 +43,6 @@ OUTCOMES = {
 }
 """What is said of a document by what the page told of its last update (M7)."""
 
-UNACCEPTED = "it came from elsewhere and is left as it is; `{}` lets it be kept up to date"
-"""What is said of a document that nobody accepted yet (M2)."""
-
 ASK_SECONDS = 1860.0
 """Longest wait for an update: milliseconds, or with a model up to three minutes a document."""
 
@@ -76,8 +73,8 @@ def _update(place: Place, title: str) -> Page:
     said = [f"- {_line(str(each))} was written anew" for each in told.get("wrote") or ()]
     said += [f"- {one(str(each))}" for each in told.get("refused") or ()]
     for each in told.get("waiting") or ():
-        command = f"{place.prefix}docs accept {one(str(each))}"
-        said.append(f"- {_line(str(each))}: {UNACCEPTED.format(command)}")
+        why = document_acceptance.sentence(one(str(each)), place.prefix)
+        said.append(f"- {_line(str(each))}: {why}")
     if not said:
         return page
     return Page("\n".join([page.markdown, "", *said]), page.data)
@@ -191,7 +188,7 @@ def _waiting(place: Place, title: str, *, whole: bool) -> Page:
         for living in found.documents:
             said = OUTCOMES.get(_outcome(told, living.cell))
             if document_acceptance.key(living.path, living.head) in offered:
-                said = UNACCEPTED.format(f"{place.prefix}docs accept {one(living.title)}")
+                said = document_acceptance.sentence(one(living.title), place.prefix)
             lines.append(f"- {_line(living.title)}{f': {said}' if said else ''}")
         lines.append("")
     for each in waiting:
