@@ -51,6 +51,9 @@ class Frontend:
         self._push: Any = None
         self._pages: list[Any] = []
         self._hello = False
+        self._version = ""
+        self.unknown = False
+        """Whether a page answered that it has no lab extension of ours."""
         self._documents: Updates | None = None
         self.editing = ""
         """The markdown cell that somebody is writing in, by its id, or nothing."""
@@ -59,6 +62,11 @@ class Frontend:
     def connected(self) -> bool:
         """Whether a page with the lab extension is there, as far as the kernel knows."""
         return self._hello and bool(self._pages)
+
+    @property
+    def page_version(self) -> str | None:
+        """The version of the lab extension in the page, None as long as no page speaks."""
+        return self._version if self.connected else None
 
     def install(self) -> None:
         """Listen for pages, and tell those that are open already."""
@@ -128,7 +136,20 @@ class Frontend:
                 # Without a close: a page that was reloaded never knew it and would complain.
                 old._closed = True
                 get_comm_manager().comms.pop(old.comm_id, None)
-            self._push = create_comm(target_name=PUSH, data={"v": VERSION})
+            self._push = push = create_comm(target_name=PUSH, data={"v": VERSION})
+            # A page without our extension closes it at once, as JupyterLab does with any comm
+            # that it does not know.
+            push.on_close(lambda _: self._refused(push))
+
+    def _refused(self, push: Any) -> None:
+        from comm import get_comm_manager
+
+        with self._lock:
+            if push is self._push:
+                self.unknown = not self._hello
+                # By it a page that comes later finds us, and gets one of its own.
+                push._closed = False
+                get_comm_manager().comms[push.comm_id] = push
 
     def _opened(self, comm: Any, _message: Any) -> None:
         def listen() -> None:
@@ -187,6 +208,7 @@ class Frontend:
         from ipymemory import __version__, page_dream, page_messages
 
         page_messages.short(body, "frontend")
+        self._version, self.unknown = page_messages.short(body, "package"), False
         self._session.page.afresh()
         self._hello = True
         # A page that was reloaded does not know the comm that the one before it had.

@@ -152,6 +152,7 @@ class Loaded:
 
     paused, reason, worker, problems = False, "", "not started", ()
     bound: frozenset[str] = frozenset()
+    frontend = None
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []

@@ -113,6 +113,7 @@ def test_page_and_kernel_have_one_version() -> None:
 
     spoken = (TOP / "labextension" / "src" / "protocol.ts").read_text("utf-8")
     assert f"VERSION = {frontend.VERSION};" in spoken
+    assert f"PACKAGE = '{version}';" in spoken
     for target in (frontend.PUSH, frontend.RPC):
         assert f"'{target}'" in spoken
     most = re.search(r"MOST_CELL = (\d+) \* 1024", spoken)

@@ -32,6 +32,7 @@ class Loaded:
 
     paused, reason, worker, problems = False, "", "not started", ()
     bound: frozenset[str] = frozenset()
+    frontend = None
 
     def __init__(self) -> None:
         self.told: list[tuple[str, dict[str, object]]] = []

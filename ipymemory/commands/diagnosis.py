@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from ipymemory import kernel_hook, markdown, prompts, sessions
-from ipymemory.commands import dream_diagnosis, memory_diagnosis
+from ipymemory.commands import dream_diagnosis, memory_diagnosis, page_diagnosis
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.memories import one
 from ipymemory.commands.pages import JSON, Arguments, Command, Page
@@ -54,7 +54,7 @@ def _doctor(place: Place, arguments: Arguments) -> Page:
     findings = [finding for check in _CHECKS for finding in check(place)]
     looked = (
         "home, records, permissions, transcripts, notes, memories, dreams, logs, leftovers, "
-        "settings, hook, versions"
+        "settings, hook, versions, page"
     )
     if not findings:
         return Page(f"Nothing is wrong. Looked at: {looked}.", [])
@@ -115,6 +115,10 @@ def _dreams(place: Place) -> Iterator[Finding]:
         yield from (Finding(*each) for each in dream_diagnosis.findings(place))
     except IpymemoryError as error:
         yield _finding(str(error))
+
+
+def _page(place: Place) -> Iterator[Finding]:
+    return (Finding(*each) for each in page_diagnosis.findings(place))
 
 
 def _permissions(place: Place) -> Iterator[Finding]:
@@ -271,6 +275,7 @@ _CHECKS = (
     _settings,
     _hook,
     _versions,
+    _page,
 )
 
 DOCTOR = Command("doctor", "look for what is wrong and say what to do", _doctor, (JSON,))

@@ -19,6 +19,14 @@ from ipymemory.places import Project, SessionFolder
 class ShownPage(Protocol):
     """The page of the open notebook."""
 
+    @property
+    def page_version(self) -> str | None:
+        """The version of the lab extension in the page, None as long as no page speaks."""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a page answered that it has no lab extension of ours."""
+
     def shows(self, cell: str) -> bool:
         """Return whether a page is there that shows this markdown cell."""
 

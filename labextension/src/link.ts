@@ -9,6 +9,7 @@ import { Documents } from './documents';
 import { Dream } from './dream';
 import {
   ISession,
+  PACKAGE,
   PUSH,
   RPC,
   VERSION,
@@ -238,6 +239,7 @@ export class Link implements IDisposable {
     const reply = await this.request('hello', {
       frontend: 'jupyterlab',
       version: VERSION,
+      package: PACKAGE,
       notebook: this.panel.context.path.slice(-400)
     });
     if (this._rpc !== rpc || !reply) {
@@ -281,7 +283,8 @@ export class Link implements IDisposable {
       this._notes = text(message.text, MOST_NOTES);
       this._changed.emit();
     } else if (message?.type === 'status') {
-      this._session = readSession(message);
+      // Its version was said once, with the welcome.
+      this._session = { ...readSession(message), version: this._session?.version ?? '' };
       this._changed.emit();
     }
   }

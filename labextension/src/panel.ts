@@ -10,6 +10,7 @@ import { element } from './elements';
 import { Link } from './link';
 import { words } from './marks';
 import { compare } from './merge';
+import { PACKAGE } from './protocol';
 
 export const icon = new LabIcon({
   name: 'ipymemory:icon',
@@ -70,11 +71,12 @@ export function told(link: Link | null): { state: string; short: string; long: s
   if (session.reason) {
     return { state: 'stopped', short: 'not recording', long: session.reason };
   }
-  return {
-    state: 'linked',
-    short: 'recording',
-    long: `Recording in project ${session.project}; notes by ${engine}.`
-  };
+  const long = `Recording in project ${session.project}; notes by ${engine}.`;
+  if (session.version && session.version !== PACKAGE) {
+    const other = `The kernel has ipymemory ${session.version} and this page ${PACKAGE}.`;
+    return { state: 'other', short: 'recording', long: `${long} ${other} Install the same for both and reload.` };
+  }
+  return { state: 'linked', short: 'recording', long };
 }
 
 export class MemoryPanel extends Widget {

@@ -7,6 +7,9 @@ import { JSONObject, JSONValue } from '@lumino/coreutils';
 
 export const VERSION = 1;
 
+/** The version of the package that this page is of. */
+export const PACKAGE = '0.1.0';
+
 /** Opened by the kernel when ipymemory is loaded there; the kernel tells, the page listens. */
 export const PUSH = 'ipymemory.push';
 
@@ -63,6 +66,8 @@ export interface ISession {
   readonly paused: boolean;
   readonly begun: boolean;
   readonly reason: string;
+  /** The version of the kernel's package, nothing where it was not told. */
+  readonly version: string;
 }
 
 /** Return the message's fields if it is one of this version, else null. */
@@ -129,7 +134,8 @@ export function readSession(data: JSONObject): ISession {
     recording: data.recording === true,
     paused: data.paused === true,
     begun: data.begun === true,
-    reason: text(data.reason, 1000)
+    reason: text(data.reason, 1000),
+    version: text(data.version, 50)
   };
 }
 

@@ -218,10 +218,12 @@ class Notebook:
         *cells: tuple[str, str],
         kernel: str = "python3",
         records: dict[int, dict[str, Any]] | None = None,
+        panel: bool = True,
     ) -> Notebook:
         """Write a notebook file of these cells and open its page, with the panel shown.
 
-        `records` are what documents rest on, by the place of their cells.
+        `records` are what documents rest on, by the place of their cells. Without `panel` the page
+        need not have our extension.
         """
         made = [
             {
@@ -238,7 +240,8 @@ class Notebook:
         (self.server.work / name).write_text(json.dumps({**content, "cells": made}))
         self.page.goto(self.server.page(name))
         self.ready()
-        self.command("ipymemory:show")
+        if panel:
+            self.command("ipymemory:show")
         return self
 
     def ready(self) -> None:

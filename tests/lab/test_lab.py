@@ -707,6 +707,28 @@ def test_two_pages_of_a_shared_notebook_get_one_update(browser: Any, shared: Ser
 
 
 @in_lab
+@pytest.mark.spec("M8")
+def test_without_our_extension_the_page_is_told_of_by_the_doctor(notebook: Notebook) -> None:
+    notebook.page.route("**/extensions/ipymemory/**", lambda route: route.abort())
+    cells = (("markdown", DOC), ("code", LOAD), ("code", "1"), ("code", "%memory doctor"))
+    nb = notebook.open("missing.ipynb", *cells, panel=False)
+    for at in (1, 2, 3):
+        nb.run(at)
+    nb.cell(3).get_by_text("the page does not know it").wait_for()
+    assert nb.cell(2).locator(".jp-OutputArea-output").inner_text() == "1"
+    assert nb.source(0) == DOC
+    # and is found when it is there
+    nb.page.unroute("**/extensions/ipymemory/**")
+    nb.command("docmanager:save")
+    nb.page.reload()
+    nb.ready()
+    nb.command("ipymemory:show")
+    nb.recording()
+    nb.run(3)
+    assert "the page" not in nb.cell(3).locator(".jp-OutputArea").inner_text()
+
+
+@in_lab
 def test_a_setting_loads_it_by_itself(notebook: Notebook) -> None:
     notebook.server.setting("ipymemory:plugin", {"autoLoad": True})
     try:
