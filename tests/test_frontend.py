@@ -99,6 +99,74 @@ def test_the_page_is_answered_while_the_kernel_rests_and_never_hurts_it(kernel: 
     assert (ran.text, ran.kinds) == ("2\n", ["stream"])
 
 
+HOSTILE = (
+    "x" * 5_000_000,
+    3,
+    True,
+    1e308,
+    [["a"] * 1000],
+    {"__proto__": {"id": "a"}, "constructor": {"prototype": 1}, "__class__": "os"},
+    "__proto__",
+    "{0.__class__}",
+    "../../etc/passwd",
+    "<img src=x onerror=alert(1)>",
+    "\x00\ud800",
+)
+FIELDS = {
+    "hello": ("frontend", "package", "notebook"),
+    "cells": ("cells", "removed", "full"),
+    "editing": ("cell",),
+    "applied": ("cell", "job"),
+    "accepted": ("cell", "job"),
+    "conflict": ("cell", "job"),
+    "dismissed": ("cell", "job"),
+    "command": ("name", "dream"),
+    "toString": ("valueOf",),
+}
+"""What a page may say; the last is a word that any object of JavaScript knows."""
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("M7")
+def test_whatever_a_message_holds_it_is_used_or_refused_with_a_sentence(kernel: Kernel) -> None:
+    kernel.run("%load_ext ipymemory")
+    kernel.run("1")
+    # as a browser writes it: half a pair of surrogates too
+    kernel.client.session.pack = lambda value: json.dumps(value, default=str).encode()
+    page = Page(kernel)
+    page.open()
+    page.cells(("d", DOC), full=True)
+    refused = 0
+    for kind, names in FIELDS.items():
+        for name in names:
+            for value in HOSTILE:
+                reply = page.say(kind, **{"cell": "d", **{name: value}})
+                if reply["type"] == "refused":
+                    refused += 1
+                    assert reply["text"].endswith("."), (kind, name, reply)
+                    # nothing of what came is given back, however long
+                    assert len(reply["text"]) < 300, (kind, name)
+                else:
+                    assert reply["type"] in ("ok", "welcome"), (kind, name, reply)
+    assert refused > 80
+    for told_cells in (
+        [{"id": "a", "source": each} for each in HOSTILE],
+        [*HOSTILE],
+        [None, [], {}],
+    ):
+        told = page.say("cells", cells=told_cells)
+        assert told["type"] == "ok" and all(each["text"].endswith(".") for each in told["refused"])
+    page.cells(("last", "Words."))
+    eventually(lambda: texts(kernel)[-1][0] == "last", "what can be used is on record")
+    log = kernel.sessions[-1] / "kernel.log"
+    assert not log.exists() or "Traceback" not in log.read_text()
+    # a page that does so is still a page, and the kernel as it was
+    assert page.say("command", name="status")["type"] == "status"
+    ran = kernel.run("print(sorted(name for name in globals() if name[0] != '_'))")
+    assert ran.text == "['In', 'Out', 'exit', 'get_ipython', 'open', 'quit']\n", ran.text
+    assert (ran.kinds, len(kernel.run("1 + 1").messages)) == (["stream"], 1)
+
+
 @pytest.mark.kernel
 def test_a_secret_in_a_text_is_masked_and_a_private_one_left_out(kernel: Kernel) -> None:
     kernel.run("%load_ext ipymemory")

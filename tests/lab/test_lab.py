@@ -613,9 +613,21 @@ def test_a_dream_is_shown_while_it_runs_and_ends_by_its_button(notebook: Noteboo
 @pytest.mark.spec("M1")
 def test_nothing_is_written_where_no_living_document_is(notebook: Notebook) -> None:
     evil = "# Tides <img src=x onerror='window.evil = 1'><script>window.evil = 2</script>"
-    nb = notebook.open("hostile.ipynb", ("markdown", evil), ("code", LOAD), ("code", "1"))
+    title = "# MAGIC DOC: <img src=x onerror='window.evil = 4'> __proto__"
+    rests = {"__proto__": 1, "rests_on": [None, 3, {"cell": "__proto__"}], "updated": ["x"]}
+    nb = notebook.open(
+        "hostile.ipynb",
+        ("markdown", evil),
+        ("code", LOAD),
+        ("code", "1"),
+        ("markdown", title),
+        records={3: rests},
+    )
     nb.loaded(1)
     nb.run(2)
+    # what a heading holds is text wherever it is shown
+    assert "<img src=x" in nb.panel(".ipymemory-documents .ipymemory-link").inner_text()
+    assert nb.panel(".ipymemory-documents img").count() == 0
     nb.panel(".ipymemory-notes").get_by_text("Tides").first.wait_for()
     nb.update("c0", evil, "mine now")
     nb.update("c2", "1", "import os")
@@ -628,12 +640,25 @@ def test_nothing_is_written_where_no_living_document_is(notebook: Notebook) -> N
         "'notes', text='# Tides\\n\\n<b onclick=\"window.evil = 3\">x</b> ![](http://x/y.png)'",
         "'status', project=['x']",
         "'no such thing'",
+        "'doc.update', cell='__proto__', base='constructor', source='x' * 5_000_000",
+        "'doc.update', cell='c1', base='', source='x' * 5_000_000, job={'__proto__': 1}",
+        "'doc.updating', cell={'__proto__': 1}",
+        "'doc.updating', cell='__proto__', doing='<img src=x>'",
+        "'doc.standing', documents={'length': 1e9}",
+        "'doc.standing', documents=[None, 3, 'x', [], {}, {'cell': '__proto__'}] * 9_000",
+        "'doc.standing', documents=[{'cell': 'c1', 'updated': 'x', 'stale': [{}] * 9_000}]",
+        "'dream', state='x', turn=3, file=[None], doing={'text': {}}",
+        "'notes', text='x' * 5_000_000",
     ):
         nb.kernel(f"{push}({data})")
     time.sleep(0.5)
     assert (nb.source(0), nb.source(2)) == (evil, "1")
     assert nb.page.evaluate("window.evil") is None
     assert nb.panel(".ipymemory-notes img").count() == 0
+    assert (nb.source(3), nb.page.evaluate("({}).polluted ?? ({}).id")) == (title, None)
+    # and it goes on
+    nb.update("c3", title, f"{title}\n\nTrue.\n")
+    nb.until("return panel.content.model.cells.get(3).sharedModel.getSource().includes('True');")
     nb.run(2)
 
 
