@@ -49,7 +49,7 @@ export interface IDocument {
   readonly cell: string;
   readonly title: string;
   readonly state: DocumentState;
-  /** Why it is stale, a clause each, as far as the kernel has told. */
+  /** Why it is stale, a clause each, as far as that is known. */
   readonly why: readonly string[];
   /** What the model that writes it is doing, in a few words, nothing where it is not known. */
   readonly doing: string;
@@ -408,6 +408,11 @@ export class Documents implements IDisposable {
     return standing !== 'new' && this._declined.has(cell) ? 'stale' : standing;
   }
 
+  private _why(cell: string, state: DocumentState): readonly string[] {
+    const back = this._declined.has(cell) ? ['its last update was taken back'] : [];
+    return state === 'stale' ? [...back, ...this._standing.why(cell)] : [];
+  }
+
   private _show(): void {
     if (this._disposed) {
       return;
@@ -422,7 +427,7 @@ export class Documents implements IDisposable {
         const proposed = state === 'proposal' ? (this._proposed.get(each.id)?.source ?? null) : null;
         const taken = state === 'long' || this._declined.has(each.id);
         const last = taken ? null : (this._steps.get(each.id) ?? null);
-        const why = state === 'stale' ? this._standing.why(each.id) : [];
+        const why = this._why(each.id, state);
         const doing = state === 'updating' ? this._doing : '';
         const source = each.source;
         found.push({ cell: each.id, title: name, state, why, doing, proposed, source, last });

@@ -210,6 +210,7 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
     )
     nb.page.wait_for_timeout(2000)
     assert not item.locator("summary").count() and "It is read at noon." in nb.source(0)
+    assert "taken back" in item.locator(".ipymemory-why").inner_text()
     assert nb.checked()[0] == 1, "what it says now is of the cell as it was"
     nb.kernel("get_ipython().run_line_magic('config', 'MagicDocs.enabled = False')")
     nb.cell(4).locator(".jp-InputPrompt").click()
@@ -815,12 +816,19 @@ def test_a_document_of_5_mb_is_refused_with_a_sentence(notebook: Notebook) -> No
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_it_can_be_read_in_both_themes_wide_and_narrow(notebook: Notebook, theme: str) -> None:
+    """Every mark, and what the panel says of each."""
+    titles = ("Tides", "Levels", "Gauges", "Stations", "Reports", "Maps")
+    docs = [DOC.replace("Tides", each) for each in titles]
+    code = ("level = [3, 4, 5]", "level['cm']")
+    cells = [Cell(f"c{at + 7}", hash_of(each)) for at, each in enumerate(code)]
+    record = made("2026-01-02T03:04:05Z", "looks.ipynb", cells).as_dict()
+    old = {**record, "rests_on": record["rests_on"][:1]}
     nb = notebook.open(
         "looks.ipynb",
-        ("markdown", DOC),
+        *(("markdown", each) for each in docs),
         ("code", LOAD),
-        ("code", "level = [3, 4, 5]"),
-        ("code", "level['cm']"),
+        *(("code", each) for each in code),
+        records={1: record, 2: old, 3: record},
     )
     nb.page.evaluate(
         """async theme => { await window.jupyterapp.commands.execute('apputils:change-theme',
@@ -828,26 +836,47 @@ def test_it_can_be_read_in_both_themes_wide_and_narrow(notebook: Notebook, theme
         theme,
     )
     nb.page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-    nb.loaded(1)
-    nb.run(2)
-    nb.run(3)
+    nb.cell(1).locator(".ipymemory-mark[data-state='opened']").wait_for()
+    name = theme.split()[-1].lower()
+    shot(nb, f"{name}-opened")
+    nb.loaded(6)
+    nb.run(7)
+    nb.run(8)
     nb.panel(".ipymemory-notes").get_by_text("TypeError").first.wait_for()
-    for name, width in (("wide", 1280), ("narrow", 760)):
+    told = {"kind": "document_now", "job": "magic_docs", "details": {"cell_id": "c3"}}
+    nb.kernel(f"{HEARD}({told!r})")
+    told = event("c4", docs[4], docs[4].replace("at noon", "at noon and at midnight"))
+    told["details"]["propose"] = True
+    nb.kernel(f"{HEARD}({told!r})")
+    nb.edit(5)
+    nb.update("c5", docs[5], docs[5].replace("noon", "dusk"))
+    states = ("new", "current", "stale", "updating", "proposal", "waiting")
+    for at, state in enumerate(states):
+        nb.cell(at).locator(f".ipymemory-mark[data-state='{state}']").wait_for()
+    for width, what in ((1280, "wide"), (760, "narrow"), (300, "narrowest")):
         nb.page.set_viewport_size({"width": width, "height": 860})
         nb.page.wait_for_timeout(300)
-        nb.cell(0).scroll_into_view_if_needed()
-        shot(nb, f"{theme.split()[-1].lower()}-{name}")
-        parts = [
-            *nb.panel().locator("p, h2, li, button").all(),
-            nb.cell(0).locator(".ipymemory-mark"),
-        ]
+        nb.cell(1).scroll_into_view_if_needed()
+        shot(nb, f"{name}-{what}")
+        marks = [nb.cell(at).locator(".ipymemory-mark") for at in range(6)]
+        parts = [*nb.panel().locator("p, h2, li, button, summary").all(), *marks]
         seen = [each for each in parts if each.is_visible() and each.inner_text()]
         assert len(seen) > 5
         # WCAG AA for text of this size
         faint = [(each.inner_text(), _contrast(each)) for each in seen if _contrast(each) < 4.5]
         assert not faint
+        for each in marks:
+            box, beside = each.bounding_box(), each.locator("xpath=..").locator(BESIDE).first
+            text = beside.bounding_box()
+            # a mark covers nothing of its document, and all of its word is seen
+            assert box is not None and text is not None
+            left, above = box["x"] + box["width"], box["y"] + box["height"]
+            assert left <= text["x"] + 1 or above <= text["y"] + 1, (what, box, text)
+            assert each.evaluate("mark => mark.scrollWidth <= mark.clientWidth + 1")
         box, edge = nb.panel().bounding_box(), width + 1
-        assert box is not None and box["x"] + box["width"] <= edge
+        assert box is None or width < 760 or box["x"] + box["width"] <= edge
+        assert nb.panel().evaluate("panel => panel.scrollWidth <= panel.clientWidth + 1")
+    nb.page.set_viewport_size({"width": 1280, "height": 860})
     if nb.server.app == "lab":
         assert nb.page.locator(".ipymemory-status").inner_text() == "Memory: recording"
     # every control has a name for who cannot see it
@@ -856,6 +885,12 @@ def test_it_can_be_read_in_both_themes_wide_and_narrow(notebook: Notebook, theme
             '.ipymemory-panel button, .ipymemory-mark, .ipymemory-status')]
             .every(each => each.getAttribute('aria-label') || each.textContent.trim())"""
     )
+    # the update that waits lands when the cell is left
+    nb.page.keyboard.press("Escape")
+    nb.until("return panel.content.model.cells.get(5).sharedModel.getSource().includes('dusk');")
+
+
+BESIDE = ".jp-MarkdownOutput:visible, .jp-InputArea-editor:visible"
 
 
 def _contrast(element: Any) -> float:
