@@ -86,7 +86,7 @@ export class Dream implements IDisposable {
     return this.running ? this._doing : '';
   }
 
-  /** What the model said in its last turns. */
+  /** What the model said in its last turns, and how many tools it called in each. */
   get turns(): readonly string[] {
     return this._turns;
   }
@@ -133,9 +133,11 @@ export class Dream implements IDisposable {
   take(message: JSONObject): void {
     this._read(message.state);
     const turn = object(message.turn);
-    const said = turn && text(turn.text, 2000).trim();
-    if (said) {
-      this._turns = [...this._turns, said].slice(-MOST_TURNS);
+    if (turn) {
+      const calls = number(turn.calls);
+      const made = calls ? `${calls.toLocaleString()} tool ${calls === 1 ? 'call' : 'calls'}` : '';
+      const said = [text(turn.text, 2000).trim(), made].filter(each => each).join(' · ');
+      this._turns = said ? [...this._turns, said].slice(-MOST_TURNS) : this._turns;
     }
     const file = object(message.file);
     if (file) {

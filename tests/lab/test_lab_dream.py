@@ -14,6 +14,7 @@ import pytest
 from driver import Notebook
 from kernels import eventually
 from model_server import Fault, ModelServer
+from scripted import good
 from test_lab import LOAD, MAGIC, _contrast, browser, notebook, running, shot
 
 pytestmark = pytest.mark.lab
@@ -106,13 +107,16 @@ def test_the_cell_has_its_own_view_and_its_button_ends_the_dream(
     assert not view.get_by_role("button").first.is_visible()
     assert {each.name: each.read_bytes() for each in folder.glob("*-*.md")} == before
     # and once to its end
+    model.brain = good(("Glob", {"pattern": "*.md"}), words="Nothing is to be done.")
     nb.run(2)
     nb.cell(2).get_by_text("memories looked through").wait_for()
     nb.cell(2).locator(".ipymemory-dream[data-status='done']").wait_for()
     view.get_by_text("Files changed").click()
     view.locator(".ipymemory-diff ins").first.wait_for()
     assert view.get_by_text("Nothing is to be done.").is_visible()
-    assert view.get_by_text("1 turn ·").is_visible()
+    assert view.get_by_text("1 tool call", exact=True).is_visible()
+    assert view.get_by_text("(goes)").first.is_visible()
+    assert view.get_by_text("2 turns · 1 tool call ·").is_visible()
     shots(nb, "cell-dreamt")
     text = saved(nb, "watch.ipynb")
     assert "memories looked through" in text and "application/vnd.ipymemory.dream+json" in text
