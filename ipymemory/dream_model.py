@@ -16,7 +16,6 @@ from ipymemory.config import Settings
 from ipymemory.cost import Ledger
 from ipymemory.errors import IpymemoryError
 from ipymemory.jobs.dream_by_model import JOB, ByModel
-from ipymemory.memory_files import opened
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Request, Usage
 from ipymemory.places import Project
@@ -35,16 +34,13 @@ def model_of(
 ) -> tuple[ByModel | None, str]:
     """Return the model's part of a dream, or None and why a chosen one takes none.
 
-    The budget of a day stops what runs by itself, never what a person asks for. Where each write
-    waits for a yes the built-in engine works alone: it does what it showed, a model may do
-    something else the next time. `wanted` is an engine named for this once. Never raises.
+    The budget of a day stops what runs by itself, never what a person asks for. `wanted` is an
+    engine named for this once. Never raises.
     """
     try:
         chosen = engines.choose(project, settings, environment, wanted)
         if chosen.name != "anthropic":
             return None, chosen.reason
-        if opened(project, settings).proposes:
-            return None, "Where writes wait for your yes, the built-in engine tidies alone."
     except IpymemoryError as error:
         return None, str(error)
     ledger = Ledger(project)

@@ -39,6 +39,8 @@ class Plan:
     engine: str
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
+    asked: tuple[tuple[str, str], ...] = ()
+    """Memories that a person is asked about once it is done: name and why they might go."""
 
     @property
     def diff(self) -> str:
@@ -77,6 +79,7 @@ def put(place: Path, plan: Plan) -> None:
             "engine": plan.engine,
             "counts": dict(plan.counts),
             "groups": dream_journal.as_values(plan.groups),
+            "asked": [list(each) for each in plan.asked],
         },
     )
 
@@ -89,7 +92,9 @@ def read(place: Path) -> Plan | None:
             return None
         counts = {str(key): int(number) for key, number in value["counts"].items()}
         groups = dream_journal.from_values(value["groups"])
-        return Plan(str(value["id"]), str(value["time"]), str(value["engine"]), counts, groups)
+        asked = tuple((str(name), str(why)) for name, why in value["asked"])
+        id, time, engine = (str(value[each]) for each in ("id", "time", "engine"))
+        return Plan(id, time, engine, counts, groups, asked)
     except (IpymemoryError, KeyError, TypeError, ValueError, AttributeError):
         return None
 

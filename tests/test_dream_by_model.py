@@ -20,7 +20,7 @@ import pytest
 from model_server import Fault, ModelServer
 from scripted import Call, Script, clumsy, good, hostile
 
-from ipymemory import consent, dream_state, places
+from ipymemory import consent, dream_state, dream_waiting, places
 from ipymemory.commands import table
 from ipymemory.commands.place import Place
 from ipymemory.config import Settings
@@ -590,15 +590,11 @@ def test_an_error_of_the_program_in_the_models_part_leaves_the_rest(
 
 
 def test_where_the_project_cannot_be_read_no_model_works_and_it_says_why(
-    dreams: Dreams, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    dreams: Dreams, server: ModelServer
 ) -> None:
-    by_setting = {"Engine": {"name": "anthropic"}}
-    settings = Settings.read({**by_setting, "Memory": {"folder": "claude"}})[0]
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "~nobody-of-that-name/claude")
-    model, note = model_of(dreams.project, settings)
-    assert model is None and "It is not known where" in note
     dreams.project.record.write_text("{")
-    model, note = model_of(dreams.project, Settings.read(by_setting)[0])
+    settings = Settings.read({"Engine": {"name": "anthropic"}})[0]
+    model, note = model_of(dreams.project, settings)
     assert model is None and "is not valid JSON" in note
 
 
@@ -659,13 +655,37 @@ def test_without_a_yes_to_the_host_no_model_takes_part(dreams: Dreams, server: M
     assert dreams.dream().status == "done" and not server.requests
 
 
-@pytest.mark.spec("L10")
-def test_where_each_write_waits_for_a_yes_the_built_in_engine_tidies_alone(
+@pytest.mark.spec("D5", "L10")
+def test_where_each_write_waits_for_a_yes_what_the_model_showed_is_done(
     dreams: Dreams, server: ModelServer
 ) -> None:
     dreams.settings = Settings.read({"Memory": {"mode": "confirm"}})[0]
-    model, note = model_of(dreams.project, dreams.settings)
-    assert model is None and "alone" in note
+    before = dreams.held()
+    server.brain = good(MERGE, remove("tea"))
+    outcome = dreams.dream()
+    assert outcome.status == "waiting" and outcome.counts["merged"] == 2
+    assert dreams.held() == before and dreams.waiting() == []
+    asked = len(server.requests)
+    place = dream_state.place_of(dreams.project, dreams.settings)
+    plan = dream_waiting.read(place)
+    assert plan is not None and plan.engine == "anthropic" and "exports-again.md" in plan.diff
+    done = dream.dream(dreams.context(), plan.id)
+    assert done.status == "done" and len(server.requests) == asked, "nobody is asked again"
+    assert dreams.folder.read("exports").body.strip() == MERGED
+    assert set(before) - set(dreams.held()) == {"exports-again.md", "exports-short.md"}
+    assert dreams.waiting() and dreams.folder.read("tea"), "what only a person may remove is asked"
+
+
+@pytest.mark.spec("D5", "L10")
+def test_where_the_model_fails_the_rest_waits_and_says_so(
+    dreams: Dreams, server: ModelServer
+) -> None:
+    dreams.settings = Settings.read({"Memory": {"mode": "confirm"}, "Engine": {"tries": 1}})[0]
+    dreams.remember("lake-0-again", "Lake 0 was measured by the office of town 0")
+    server.faults = [Fault("status", 400)]
+    outcome = dreams.dream()
+    assert outcome.status == "waiting" and outcome.counts["merged"] == 1
+    assert "Without the model's part" in outcome.note
 
 
 @pytest.mark.spec("D7")

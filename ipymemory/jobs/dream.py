@@ -187,9 +187,10 @@ class _Dream:
         if not held.mine:
             return Dreamt("locked", error=LOST)
         if by.groups and self.folder.proposes and not self.context.confirmed:
-            plan = Plan(self.id, utc_now(), self.engine, counts, by.groups)
+            plan = Plan(self.id, utc_now(), self.engine, counts, by.groups, by.asked)
             dream_waiting.put(self.place, plan)
-            return Dreamt("waiting", counts=counts, note=self.context.note)
+            note = f"Without the model's part: {by.error}" if by.error else self.context.note
+            return Dreamt("waiting", counts=counts, note=note)
         run, placed = self.put(by.groups, counts, confirmed=self.context.confirmed)
         if placed.cancelled:
             return Dreamt("killed", counts={"memories": found.counts["memories"]})
@@ -224,6 +225,7 @@ class _Dream:
         doubts = tidied(self.folder, self.project.root, PERSONS).doubts
         questions = dream_questions.Questions(self.project, run.entry.session)
         counts["asked"] = questions.contradictions(doubts)
+        counts["asked"] += questions.removals(self.folder, plan.asked)
         if placed.left_out:
             counts["left_out"] = counts.get("left_out", 0) + len(placed.left_out)
         return Dreamt("done", run.id if run.writes else "", counts=counts)
