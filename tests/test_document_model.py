@@ -316,7 +316,7 @@ def test_what_a_model_wrote_stays_as_it_is_without_one_while_it_is_true(
     run(capsys, "docs", "update", "a.ipynb")
     before = path.read_bytes()
     code, out, _ = run(capsys, "docs", "update", "a.ipynb", "--engine", "extractive")
-    assert code == 0 and "1 up to date already" in out
+    assert code == 0 and "1 living document is up to date." in out
     assert path.read_bytes() == before
 
 
