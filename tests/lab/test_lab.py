@@ -550,6 +550,49 @@ def test_an_update_in_a_cell_is_in_the_history_and_undone_from_there(notebook: N
     nb.cell(3).get_by_text("Open the notebook there").wait_for()
 
 
+@in_lab
+@pytest.mark.spec("M7", "L8")
+def test_documents_outlive_a_restart_and_a_page_that_is_loaded_again(notebook: Notebook) -> None:
+    nb = notebook.open(
+        "outlive.ipynb",
+        ("markdown", DOC),
+        ("code", LOAD),
+        ("code", "1"),
+        ("code", "%memory undo"),
+    )
+    get = "return panel.content.model.cells.get(0).sharedModel.getSource() === argument;"
+    nb.loaded(1)
+    nb.run(2)
+    told = {"kind": "document_now", "job": "magic_docs", "details": {"cell_id": "c0"}}
+    nb.kernel(f"{HEARD}({told!r})")
+    mark = nb.cell(0).locator(".ipymemory-mark[data-state='updating']")
+    mark.wait_for()
+    # the kernel that wrote is gone, and with it what it wrote
+    nb.say("return panel.sessionContext.restartKernel().then(() => true);")
+    nb.panel(".ipymemory-state[data-state='absent']").wait_for()
+    mark.wait_for(state="detached")
+    nb.loaded(1)
+    nb.run(2)
+    nb.update("c0", DOC, NEW, "20990202T000000000000aaaa")
+    nb.until(get, NEW)
+    lines = nb.server.home.glob
+    eventually(
+        lambda: any(
+            "20990202" in path.read_text() for path in lines("projects/*/history/log.jsonl")
+        ),
+        "the update is in the history",
+    )
+    # a page that is loaded again knows no step of its own, and takes the update back all the same
+    nb.command("docmanager:save")
+    nb.page.reload()
+    nb.ready()
+    nb.command("ipymemory:show")
+    nb.recording()
+    assert nb.source(0) == NEW
+    nb.run(3)
+    nb.until(get, DOC)
+
+
 def undo_of(nb: Notebook) -> str:
     """Return the id of the newest undo of a document's update."""
     (path,) = nb.server.home.glob("projects/*/history/log.jsonl")
