@@ -266,12 +266,12 @@ class Recorder:
         turning.ended = True
         if self._tap is None:
             turning.prompt = getattr(result, "execution_count", None)
-        duration = (time.perf_counter() - turning.started) * 1000
+        duration = turning.lasted()
         self._look_at_names(turning)
         turning.typed = ""
         status, error = outcome(result, turning.captured)
         turning.count = count = getattr(result, "execution_count", None)
-        self._append_end(turning, count, status, round(duration, 3), error)
+        self._append_end(turning, count, status, duration, error)
         if self._tap is None or key is None:
             self._turns.pop(key, None)
             self._outputs.put(turning)

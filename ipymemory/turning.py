@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import perf_counter
 from types import FunctionType, NoneType
 from typing import Any
 
@@ -43,7 +43,11 @@ class Turning:
         self.late_until = 0.0
         self.count: int | None = None
         self.prompt: int | None = None
-        self.started = time.perf_counter()
+        self.started = perf_counter()
+
+    def lasted(self) -> float:
+        """Return the milliseconds since it began, also where user code took the clock away."""
+        return round((perf_counter() - self.started) * 1000, 3)
 
 
 def outcome(result: Any, captured: Captured) -> tuple[str, str]:
