@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kernels import eventually
 from recording import Recording, text
+from secret_probes import SECRETS, probes
 
 from ipymemory import on_record, outputs
 from ipymemory.errors import PlaceError, TranscriptError
@@ -277,6 +278,23 @@ def test_values_of_secret_names_are_masked_wherever_they_show(
         assert secret not in data
     assert b"masked: secret" in data
     assert text(recording.outputs()) == [("result", "['[masked: secret]']")]
+
+
+@pytest.mark.spec("L7")
+def test_what_a_data_scientist_logs_in_with_reaches_no_transcript(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = "what a data scientist logs in with"
+    told = [probes(form)[0] for form in SECRETS[kind].strip("\n").split("\n--\n")]
+    printed = [text for way, text, _ in told if way == "text"]
+    monkeypatch.setattr("builtins.printed", iter(printed), raising=False)
+    for _ in printed:
+        recording.run("import builtins; print(next(builtins.printed))")
+    recording.outputs()
+    data = recording.folder.transcript.read_text()
+    held = {each for way, _, secrets in told if way == "text" for each in secrets}
+    assert [each for each in held if each in data] == []
+    assert data.count("[masked: ") >= len(printed)
 
 
 @pytest.mark.spec("L7")
