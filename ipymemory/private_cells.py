@@ -78,7 +78,9 @@ class PrivateCells:
 
     def is_one(self, source: str) -> bool:
         """Return whether a cell that a cell runs is private, or was before it lost its mark."""
-        return is_private(source) or source.strip() in self._compiled
+        found = is_private(source) or source.strip() in self._compiled
+        self.any = self.any or found
+        return found
 
     def _keep(self, count: int | None) -> None:
         """Keep a private cell also as ``In`` shows it, and as ``%rerun`` runs it: unmarked."""

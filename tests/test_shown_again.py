@@ -156,3 +156,17 @@ def test_in_a_kernel_neither_result_nor_source_comes_back(kernel: Kernel) -> Non
     assert "after" in texts(kernel.recorded("'after'"))
     for path in kernel.home.rglob("*.jsonl"):
         assert "narwhal" not in path.read_text("utf-8", "replace")
+
+
+@pytest.mark.spec("L7")
+def test_a_private_cell_that_ran_only_within_another_is_not_shown_later(
+    recording: Recording,
+) -> None:
+    """What IPython made of a line of it is in ``In``, and no line of the cell as it was typed."""
+    inner = "# ipymemory: off\n%time 'narwhal 4711'"
+    recording.run(f"get_ipython().run_cell({inner!r}, store_history=True);")
+    recording.run("len(In)")
+    recording.run("print(In[-3], In[-2])")
+    recording.outputs()
+    shown = "".join(each for _, each in text(recording.outputs()))
+    assert "narwhal" not in shown
