@@ -195,6 +195,8 @@ def test_its_turns_are_told_as_they_come_and_what_is_kept_holds_counts(
     last = told[-1].details
     assert (last["turns"], last["calls"], last["engine"]) == (3, 3, "anthropic")
     assert last["tokens"] > 0 and last["usd"] > 0
+    kinds = {each.kind for each in dreams.events}
+    assert kinds <= {"dream", "dream_turn", "dream_file", "doing", "finished"}, kinds
     kept = [each for each in dreams.events if each.kind not in ("dream_turn", "dream_file")]
     assert "Vienna" not in str(kept) and "exports" not in str(kept)
     spent = Ledger(dreams.project).by_job()["dream"]
