@@ -283,6 +283,13 @@ class Notebook:
 
     def edit(self, at: int) -> None:
         """Put the cursor into a cell. What is typed before it is there would be shortcuts."""
+        if not self.cell(at).locator(".jp-InputArea-editor .cm-content").count():
+            # JupyterLab 4.3 gives only the cells that are seen an editor.
+            self.say(
+                "panel.content.activeCellIndex = argument;"
+                " return panel.content.scrollToItem(argument, 'center').then(() => true);",
+                at,
+            )
         if self.rendered(at).count() and self.rendered(at).is_visible():
             self.rendered(at).dblclick()
         self.cell(at).locator(".jp-InputArea-editor .cm-content").click()

@@ -213,7 +213,8 @@ def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> Non
     assert "taken back" in item.locator(".ipymemory-why").inner_text()
     assert nb.checked()[0] == 1, "what it says now is of the cell as it was"
     nb.kernel("get_ipython().run_line_magic('config', 'MagicDocs.enabled = False')")
-    nb.cell(4).locator(".jp-InputPrompt").click()
+    nb.edit(4)
+    nb.page.keyboard.press("Escape")
     nb.command("notebook:delete-cell")
     code, said = nb.checked()
     assert code == 1 and "gone" in said, said
