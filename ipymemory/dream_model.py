@@ -16,6 +16,7 @@ from ipymemory.config import Settings
 from ipymemory.cost import Ledger
 from ipymemory.errors import IpymemoryError
 from ipymemory.jobs.dream_by_model import JOB, ByModel
+from ipymemory.memory_files import opened
 from ipymemory.messages_api.engine import AnthropicModel
 from ipymemory.models import Request, Usage
 from ipymemory.places import Project
@@ -41,6 +42,8 @@ def model_of(
         chosen = engines.choose(project, settings, environment, wanted)
         if chosen.name != "anthropic":
             return None, chosen.reason
+        if closed := opened(project, settings).closed:
+            return None, closed
     except IpymemoryError as error:
         return None, str(error)
     ledger = Ledger(project)
