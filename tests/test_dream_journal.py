@@ -194,11 +194,3 @@ def test_killed_at_ten_moments_the_folder_is_wholly_before_or_after(tmp_path: Pa
     chance = random.Random(7)
     for n in range(10):
         killed(tmp_path / str(n), chance.uniform(0, 0.08))
-
-
-@pytest.mark.slow
-@pytest.mark.spec("D3")
-def test_killed_at_a_hundred_moments_it_is_wholly_before_or_after(tmp_path: Path) -> None:
-    chance = random.Random(8)
-    begun = sum(killed(tmp_path / str(n), chance.uniform(0, 0.1)) for n in range(100))
-    assert begun >= 10
