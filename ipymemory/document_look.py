@@ -161,6 +161,8 @@ class Look:
         document_proposals.write(self.context.folder, self.found)
         _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e], self.record)
         self._tell_records()
+        if self.waiting:
+            self.context.bus.emit(Event("documents_wait", JOB))
         return Looked(
             self.count, tuple(self.found), tuple(self.refused), waiting=tuple(self.waiting)
         )

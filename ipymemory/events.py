@@ -23,7 +23,8 @@ class Event:
     (what was learned), ``warning`` (text), ``gate`` (open, reason),
     ``document`` (cell_id, base, source: new text for a markdown cell, made from its text as it is
     on record; propose: whether it waits for a yes), ``document_now`` (cell_id: the one that a
-    model begins to write, nothing when it is through), ``dream``, ``dream_turn`` and ``dream_file``
+    model begins to write, nothing when it is through), ``documents_wait`` (some wait to be
+    accepted), ``dream``, ``dream_turn`` and ``dream_file``
     (see `jobs.dream`),
     ``doing`` (text: what an agent is doing, in a line; kept: what of that may be saved with a
     notebook; by: ``model`` or ``code``).

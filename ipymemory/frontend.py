@@ -117,6 +117,8 @@ class Frontend:
                 self.push("dream", **dream)
         if kind == "document_now":
             self._updates().began(details)
+        elif kind == "documents_wait":
+            self._updates().saved.look()
         elif kind == "doing" and event.get("job") == "magic_docs":
             self._updates().does(str(details.get("text", "")))
         elif kind == "document":

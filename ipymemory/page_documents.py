@@ -107,13 +107,15 @@ def standing(path: Path, accepting: Accepting | None = None) -> list[dict[str, A
     told = []
     for each in found:
         why = [*each.stale[:MOST_REASONS]] if each.record is not None else []
+        waits = False
         # The page tells its cells before the kernel has; what stands there may be newer.
         if accepting is not None and accepting.begun and not accepting.may(each.head, told=True):
             title = " ".join(plain(each.title).split())
-            why = [document_acceptance.sentence(title, "%memory ").replace("`", "")]
+            waits, why = True, [document_acceptance.sentence(title, "%memory ").replace("`", "")]
         updated = each.record.updated if each.record is not None else ""
         if each.cell and (updated or why):
-            told.append({"cell": each.cell, "updated": updated, "stale": why})
+            state = {"cell": each.cell, "updated": updated, "stale": why}
+            told.append({**state, "waits": True} if waits else state)
     return told
 
 

@@ -33,12 +33,13 @@ const LOOK = 200;
 /** Milliseconds after which a text that is being written is no more: a run ends after 3 minutes. */
 const MOST_WORK = 240000;
 
-/** `opened`: it was written before this page was, and nobody has compared it with the cells yet. */
+/** `elsewhere`: it came with the notebook and nobody accepted it yet; `opened`: it was written before this page was, and nobody has compared it with the cells yet. */
 export type DocumentState =
   | 'new'
   | 'opened'
   | 'current'
   | 'stale'
+  | 'elsewhere'
   | 'updating'
   | 'waiting'
   | 'proposal'
@@ -405,11 +406,15 @@ export class Documents implements IDisposable {
       return 'updating';
     }
     const standing = this._standing.of(cell, cells);
-    return standing !== 'new' && this._declined.has(cell) ? 'stale' : standing;
+    const left = standing === 'new' || standing === 'elsewhere';
+    return !left && this._declined.has(cell) ? 'stale' : standing;
   }
 
   private _why(cell: string, state: DocumentState): readonly string[] {
     const back = this._declined.has(cell) ? ['its last update was taken back'] : [];
+    if (state === 'elsewhere') {
+      return this._standing.why(cell);
+    }
     return state === 'stale' ? [...back, ...this._standing.why(cell)] : [];
   }
 

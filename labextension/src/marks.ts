@@ -12,6 +12,7 @@ const WORDS: Record<IDocument['state'], [string, string]> = {
   ],
   current: ['living', 'up to date'],
   stale: ['stale', 'its cells have changed since it was written; it follows when cells have run'],
+  elsewhere: ['waits', 'waits for you to accept it'],
   updating: ['updating', 'a new text of it is being written'],
   waiting: ['waits', 'an update waits until you leave this cell'],
   proposal: ['proposal', 'a proposed text waits for your yes or no'],

@@ -180,7 +180,11 @@ export class MemoryPanel extends Widget {
     }
     if (each.why.length) {
       const why = element('ul', 'ipymemory-why');
-      why.setAttribute('aria-label', `Why ${each.title} is stale`);
+      const stale = each.state === 'stale';
+      why.setAttribute(
+        'aria-label',
+        stale ? `Why ${each.title} is stale` : `What ${each.title} waits for`
+      );
       why.append(...each.why.map(one => element('li', '', one)));
       item.append(why);
     }

@@ -48,6 +48,8 @@ export interface IStanding {
   readonly updated: string;
   /** Why it is stale, a clause each; nothing where it is true. */
   readonly stale: readonly string[];
+  /** Whether it waits to be accepted; `stale` then says so. */
+  readonly waits: boolean;
 }
 
 /** Which cells a document rests on, each with the hash of what it does, as the files name it. */
@@ -96,10 +98,10 @@ export function readUpdate(data: JSONObject): IUpdate | null {
 export function readStanding(data: JSONObject): IStanding[] {
   const found: IStanding[] = [];
   for (const each of Array.isArray(data.documents) ? data.documents.slice(0, MOST_DOCUMENTS) : []) {
-    const { cell, updated, stale } = (each ?? {}) as JSONObject;
+    const { cell, updated, stale, waits } = (each ?? {}) as JSONObject;
     if (typeof cell === 'string' && typeof updated === 'string' && Array.isArray(stale)) {
       const why = stale.slice(0, MOST_REASONS).map(one => text(one, 300));
-      found.push({ cell, updated, stale: why.filter(one => one) });
+      found.push({ cell, updated, stale: why.filter(one => one), waits: waits === true });
     }
   }
   return found;

@@ -24,7 +24,12 @@ export class Standing {
 
   /** Take in how documents stand in the file, as it was saved last. */
   told(all: readonly IStanding[]): void {
+    this._unaccepted.clear();
     for (const each of all) {
+      if (each.waits) {
+        this._unaccepted.set(each.cell, each.stale);
+        continue;
+      }
       // The text here may be newer than the file: then another record is meant.
       if (each.updated && this._updated(each.cell) === each.updated) {
         this._told.set(each.cell, each);
@@ -38,6 +43,7 @@ export class Standing {
   /** Take in that a document was written just now. */
   written(cell: string): void {
     this._told.delete(cell);
+    this._unaccepted.delete(cell);
     this._known.set(cell, { updated: this._updated(cell), cells: steps(this._panel) });
   }
 
@@ -52,7 +58,10 @@ export class Standing {
   }
 
   /** Return how a document stands for which nothing is under way, `cells` the code as it is. */
-  of(cell: string, cells: Cells): 'new' | 'opened' | 'current' | 'stale' {
+  of(cell: string, cells: Cells): 'new' | 'opened' | 'current' | 'stale' | 'elsewhere' {
+    if (this._unaccepted.has(cell)) {
+      return 'elsewhere';
+    }
     const rests = restsOn(find(this._panel, cell)?.model);
     if (rests === null) {
       return 'new';
@@ -70,8 +79,12 @@ export class Standing {
     return known ? 'current' : 'opened';
   }
 
-  /** Return why the kernel says that a document is stale, nothing where it says nothing. */
+  /** Return why the kernel says that a document is stale or left alone, nothing where it does not. */
   why(cell: string): readonly string[] {
+    const waits = this._unaccepted.get(cell);
+    if (waits) {
+      return waits;
+    }
     const told = this._told.get(cell);
     return told && told.updated === this._updated(cell) ? told.stale : [];
   }
@@ -87,6 +100,8 @@ export class Standing {
   private _saved: Cells = new Map();
   /** Of each document the code cells with which it agreed, and its record's time. */
   private _known = new Map<string, { updated: string; cells: Cells }>();
+  /** Those that came with the notebook and that nobody accepted yet, and what is said of them. */
+  private _unaccepted = new Map<string, readonly string[]>();
   /** What the kernel says of each document in the file. */
   private _told = new Map<string, IStanding>();
 }

@@ -142,6 +142,31 @@ def test_a_session_as_a_user_has_it(notebook: Notebook) -> None:
     assert told() == ["# Tides at Windmill Quay", decision]
 
 
+@pytest.mark.spec("M2")
+def test_a_document_that_came_with_the_notebook_says_that_it_waits(notebook: Notebook) -> None:
+    nb = notebook.open(
+        "elsewhere.ipynb",
+        ("markdown", "# MAGIC DOC: Tides\n\nThis line is theirs.\n"),
+        ("code", LOAD),
+        ("code", "%config MagicDocs.enabled = True\n%config Engine.idle_seconds = 0.5\nx = 1"),
+        ("code", "%memory docs accept Tides"),
+        ("code", "y = x"),
+    )
+    nb.loaded(1)
+    nb.run(2)
+    mark = nb.cell(0).locator(".ipymemory-mark[data-state='elsewhere']")
+    mark.wait_for()
+    assert mark.inner_text() == "waits" and "accept" in str(mark.get_attribute("aria-label"))
+    nb.panel(".ipymemory-documents").get_by_text("%memory docs accept Tides").wait_for()
+    assert nb.source(0) == "# MAGIC DOC: Tides\n\nThis line is theirs.\n"
+    shot(nb, "elsewhere")
+    for at in (3, 4):
+        nb.run(at)
+    says = "return panel.content.model.cells.get(0).sharedModel.getSource().includes(argument);"
+    nb.until(says, "`y`")
+    nb.cell(0).locator(".ipymemory-mark[data-state='current']").wait_for()
+
+
 @pytest.mark.spec("M1", "M3", "M7")
 def test_a_document_keeps_itself_true_while_cells_run(notebook: Notebook) -> None:
     nb = notebook.open(
