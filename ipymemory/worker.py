@@ -240,11 +240,14 @@ class Worker:
         self._outlet.say({"type": "ready", "pid": os.getpid()})
         self._session.extracting.opened()
         self._session.observe()
-        self._task(self._expire(self._session))
-        self._task(asyncio.to_thread(self._session.documenting.look_around))
+        self._task(self._begun(self._session))
 
-    async def _expire(self, session: MemorySession) -> None:
-        """Look for sessions past their days, beside the loop: there may be many to delete."""
+    async def _begun(self, session: MemorySession) -> None:
+        """Look around once, beside the loop and one after the other, so that one thread serves.
+
+        For the project's own documents, then for sessions past their days, which may be many.
+        """
+        await asyncio.to_thread(session.documenting.look_around)
         try:
             gone = await asyncio.to_thread(session.expire)
         except IpymemoryError as error:

@@ -134,7 +134,7 @@ def test_errors(shared: Kernel, source: str, name: str) -> None:
 
 
 def test_an_interrupt(shared: Kernel) -> None:
-    for source in ("import time\ntime.sleep(30)", "import asyncio\nawait asyncio.sleep(30)"):
+    for source in ("import time\ntime.sleep(30)", "import asyncio\nawait asyncio.sleep(3)"):
         request = shared.send(source)
         eventually(
             lambda source=source: any(each.get("source") == source for each in shared.cells()),
