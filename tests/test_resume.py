@@ -160,8 +160,10 @@ def test_what_is_no_python_breaks_nothing(source: str) -> None:
 
 
 def test_top_level_await_and_questions_are_told() -> None:
-    found = replay(turns("page = await fetch()", "name = input('who? ')"))
-    assert (found.waits, found.asks) == ({"1"}, {"2"})
+    found = replay(
+        turns("page = await fetch()", "name = input('who? ')", "async for n in page:\n    m = n")
+    )
+    assert (found.waits, found.asks) == ({"1", "3"}, {"2"})
 
 
 # On the command line.

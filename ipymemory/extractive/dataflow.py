@@ -53,9 +53,9 @@ class Flow:
     `afresh` are those of `binds` that hold nothing of what they were before; `within` the names
     that each function or class defined here reads when it is used; `shares` are pairs of names of
     which the second holds the first, or what is in it, so that who changes one may change both;
-    `sets` tells that the cell
-    sets something for all that follow; `stars` that it imports names nobody can list; `asks` that
-    it waits for somebody's answer; `waits` that it has ``await`` at its top.
+    `sets` tells that the cell sets something for all that follow; `stars` that it imports names
+    nobody can list; `asks` that it waits for somebody's answer; `waits` that it has ``await`` at
+    its top.
     """
 
     parsed: bool = True
@@ -85,20 +85,12 @@ def flow_of(source: str, types: dict[str, str], modules: Iterable[str]) -> Flow:
         python, _ = without_automagics(cell.python)
         tree = parse(python)
     if tree is None:
-        tree = parse(f"async def _():\n{_indented(cell.python)}")
-        if tree is None:
-            return Flow(parsed=False, sets=found.sets)
-        found.waits = True
-        tree = ast.Module(tree.body[0].body, [])  # type: ignore[attr-defined]
+        return Flow(parsed=False, sets=found.sets)
     try:
         _Reader(found, types, set(modules)).read(tree.body)
     except RecursionError:
         return Flow(parsed=False, sets=found.sets)
     return found
-
-
-def _indented(python: str) -> str:
-    return "\n".join(f" {line}" for line in python.splitlines()) or " pass"
 
 
 class _Reader:
@@ -139,6 +131,7 @@ class _Reader:
 
     def _compound(self, node: ast.stmt) -> None:
         """Read a statement that holds others; what they bind is not sure."""
+        self.flow.waits |= isinstance(node, ast.AsyncFor | ast.AsyncWith)
         for name, value in ast.iter_fields(node):
             if name in ("body", "orelse", "finalbody"):
                 # A loop, a condition or a handler may not run; a with always does.
