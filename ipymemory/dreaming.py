@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ipymemory import dream_recovery, dream_state, dream_undo, dream_waiting, sessions
+from ipymemory import dream_recovery, dream_state, dream_undo, dream_waiting, recent_sessions
 from ipymemory.config import Settings
 from ipymemory.dream_model import model_of
 from ipymemory.errors import IpymemoryError
@@ -170,7 +170,7 @@ class Dreaming:
         if fresh is None or fresh >= own.scan_minutes * 60:
             self._scanned = self._clock()
             most = max(own.sessions, MOST_COUNTED)
-            self._sessions = sessions.count_since(self._project, last, self._folder.id, most)
+            self._sessions = recent_sessions.count_since(self._project, last, self._folder.id, most)
         return self._sessions
 
     def _recover(self, settings: Settings) -> None:

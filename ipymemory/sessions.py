@@ -195,39 +195,6 @@ def latest_folder(project: Project) -> SessionFolder | None:
     return next(iter(_newest(project)), None)
 
 
-def count_since(project: Project, seconds: float, own: str = "", most: int = 1_000_000) -> int:
-    """Return how many sessions had a turn after `seconds` of the epoch; see `since`."""
-    return len(since(project, seconds, own, most))
-
-
-def since(project: Project, seconds: float, own: str = "", most: int = 1_000_000) -> list[str]:
-    """Return which sessions had a turn after `seconds` of the epoch, the session `own` apart.
-
-    Reads no file: one `stat` of a transcript each, the newest sessions first, and it stops at
-    `most`, which is when there are enough.
-    """
-    try:
-        names = sorted(os.listdir(project.sessions), reverse=True)  # noqa: PTH208 - names only
-    except OSError:
-        return []
-    found: list[str] = []
-    limit = int(seconds * 1e9)
-    top = f"{project.sessions}{os.sep}"
-    for name in names:
-        if name == own or name[0] == ".":
-            continue
-        try:
-            # A path as text: made of parts it would take longer than the call itself.
-            changed = os.stat(f"{top}{name}{os.sep}transcript.jsonl").st_mtime_ns  # noqa: PTH116
-        except OSError:
-            continue
-        if changed > limit:
-            found.append(name)
-            if len(found) >= most:
-                break
-    return found
-
-
 def last_active(folder: SessionFolder) -> datetime:
     """Return when the session last had a turn: when its transcript was last written to.
 

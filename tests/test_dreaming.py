@@ -14,7 +14,15 @@ from kernels import eventually
 from recorded import Recorded
 from workers import Piped
 
-from ipymemory import dream_journal, dream_state, dream_waiting, gates, places, processes, sessions
+from ipymemory import (
+    dream_journal,
+    dream_state,
+    dream_waiting,
+    gates,
+    places,
+    processes,
+    recent_sessions,
+)
 from ipymemory.config import Settings
 from ipymemory.dream_lock import NAME
 from ipymemory.dreaming import Dreaming
@@ -23,6 +31,7 @@ from ipymemory.files import write_json
 from ipymemory.jobs import dream
 from ipymemory.memory_files import opened
 from ipymemory.places import Project, SessionFolder
+from ipymemory.turns import new_id
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -120,9 +129,9 @@ def test_the_sessions_are_looked_at_every_ten_minutes_at_most(
     project, settings, clock = project_in(tmp_path, 2), Settings(), Clock()
     dream_set.fill(opened(project, settings).folder, project.root, 10)
     looked = []
-    whole = sessions.count_since
+    whole = recent_sessions.count_since
     monkeypatch.setattr(
-        sessions,
+        recent_sessions,
         "count_since",
         lambda *told: looked.append(1) or whole(*told),  # type: ignore[func-returns-value]
     )
@@ -175,18 +184,83 @@ def test_closed_by_time_the_gates_cost_under_a_millisecond(tmp_path: Path) -> No
     assert min(times) < 0.001, min(times)
 
 
+def of_years(tmp_path: Path, count: int = 10_000, years: float = 2.0) -> Project:
+    """A project with `count` sessions, the first of them so many years ago, one a cell each."""
+    project = project_in(tmp_path)
+    now = time.time()
+    for n in range(count):
+        began = now - years * 365 * 86_400 * (1 - n / count)
+        folder = project.sessions / f"{int(began * 1000):012x}{'0' * 12}"
+        folder.mkdir(parents=True)
+        (folder / "transcript.jsonl").touch()
+        os.utime(folder / "transcript.jsonl", (began, began))
+    return project
+
+
 @pytest.mark.slow
 @pytest.mark.spec("D1")
 def test_ten_thousand_sessions_are_counted_in_some_milliseconds(tmp_path: Path) -> None:
-    project = project_in(tmp_path, 10_000)
+    project = of_years(tmp_path)
+    yesterday = time.time() - 86_400
+    seen = len(list(project.sessions.iterdir()))
+    assert recent_sessions.count_since(project, yesterday) == 13 and seen == 10_000
     times = []
-    for _ in range(5):
+    for _ in range(7):
         began = time.process_time()
-        assert sessions.count_since(project, time.time() + 10) == 0
+        assert recent_sessions.count_since(project, yesterday) == 13
         times.append(time.process_time() - began)
-    # 20 ms where nobody else is at work.
-    assert min(times) < 0.05, min(times)
-    assert sessions.count_since(project, 0.0, "", 5) == 5
+    assert min(times) < 0.02, min(times)
+    assert recent_sessions.count_since(project, 0.0, "", 5) == 5
+
+
+@pytest.mark.spec("D1")
+def test_sessions_that_were_long_silent_are_passed_by_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = of_years(tmp_path, 1000)
+    oldest, older, *_, newest = sorted(each.name for each in project.sessions.iterdir())
+    # Begun two years ago and still at work: its kernel was never closed.
+    os.utime(project.sessions / oldest / "transcript.jsonl")
+    yesterday = time.time() - 86_400
+    assert set(recent_sessions.since(project, yesterday)) == {newest, oldest}
+    looked = []
+    whole = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **how: looked.append(path) or whole(path, **how))
+    assert set(recent_sessions.since(project, yesterday)) == {newest, oldest}
+    assert 30 < len(looked) < 80
+    monkeypatch.undo()
+    # A new one and a foreign one are seen; the own one is none.
+    for name in ("made-by-hand", new_id()):
+        (project.sessions / name).mkdir()
+        (project.sessions / name / "transcript.jsonl").touch()
+    assert recent_sessions.count_since(project, yesterday, own=newest) == 3
+    # What reaches further back than was looked is counted whole.
+    assert recent_sessions.count_since(project, 0.0) == 1002
+    assert older in recent_sessions.since(project, 0.0)
+
+
+@pytest.mark.spec("D1", "L12")
+@pytest.mark.parametrize(
+    "found",
+    ["{", "[]", '{"before": 3, "since": "x"}', '{"before": "f", "since": 9e9, "others": 1}'],
+)
+def test_a_broken_list_of_silent_sessions_hides_none(tmp_path: Path, found: str) -> None:
+    project = project_in(tmp_path, 3)
+    (project.folder / recent_sessions.NAME).write_text(found)
+    assert recent_sessions.count_since(project, time.time() - 60) == 3
+
+
+@pytest.mark.spec("D1")
+def test_after_a_clock_that_was_years_ahead_no_session_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = of_years(tmp_path, 600, years=1)
+    ahead = time.time() + 20 * 365 * 86_400
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: ahead)
+        assert recent_sessions.count_since(project, ahead - 86_400) == 0
+    assert (project.folder / recent_sessions.NAME).exists()
+    assert recent_sessions.count_since(project, time.time() - 86_400) == 1
 
 
 @pytest.mark.spec("D3")

@@ -102,6 +102,7 @@ PARTS = {
     "steps": "transcript",
     "left_running": "transcript",
     "session_record": "sessions",
+    "recent_sessions": "sessions",
     "greeting": "extension",
     "news": "live",
     "questions": "live",

@@ -36,7 +36,7 @@ from ipymemory import (
     dream_waiting,
     lines,
     processes,
-    sessions,
+    recent_sessions,
 )
 from ipymemory.dream_copy import Consolidated, Given
 from ipymemory.dream_journal import Group, Placed
@@ -153,7 +153,9 @@ class _Dream:
         try:
             (self.place / dream_state.KILL).unlink(missing_ok=True)
             own = self.context.session.id if self.context.session else ""
-            self.sessions = sessions.since(self.project, held.last or 0.0, own, MOST_SESSIONS)
+            self.sessions = recent_sessions.since(
+                self.project, held.last or 0.0, own, MOST_SESSIONS
+            )
             self.tell("orient")
             dream_recovery.finish(self.project, self.context.settings, self.folder)
             dream_copy.sweep(self.place)
