@@ -95,6 +95,10 @@ class Snapshot(NamedTuple):
         return value
 
 
+_as_snapshot = tuple.__new__
+"""Without the way through `Snapshot.__new__`, which is a function in Python."""
+
+
 class Names:
     """Looks at the names of one namespace, cell by cell."""
 
@@ -116,30 +120,32 @@ class Names:
         """Return the names that a cell with this source bound, in order, at most `most`."""
         names = _written(source)
         # Before the limit can end the loop: what is new now must not be new to the next cell.
-        for name in self._new(namespace):
-            names[name] = True
+        if (
+            type(namespace) is not dict
+            or len(namespace) != self._size
+            or next(reversed(namespace), None) not in self._known
+        ):
+            for name in self._new(namespace):
+                names[name] = True
         found: list[Snapshot] = []
-        numbers, most, room = self._numbers, self._columns, self._most
+        numbers, most = self._numbers, self._most
         for name, sure in names.items():
-            if not room:
+            if len(found) == most:
                 break
             if name[0] == "_" or name not in namespace:
                 continue
             value = namespace[name]
             number = id(value)
-            same = not sure and numbers.get(name) == number
-            numbers[name] = number
-            if same:
+            if not sure and numbers.get(name) == number:
                 continue
+            numbers[name] = number
             plain = _PLAIN.get(id(type(value)))
             if plain is None:
-                if _is_module(value):
-                    continue
-                each = snapshot(name, value, most)
+                if not _is_module(value):
+                    found.append(_snapshot(name, value, self._columns))
             else:
-                each = _of_plain(name, plain, value)
-            found.append(each)
-            room -= 1
+                shape = f"{len(value):,}" if plain in _SIZED else ""
+                found.append(_as_snapshot(Snapshot, (name, plain, shape, ())))
         return found
 
     def _new(self, namespace: dict[str, Any]) -> list[str]:
@@ -165,13 +171,22 @@ class Names:
 def _written(source: str) -> dict[str, bool]:
     """Return the names that the source may bind, in order, and whether it surely does."""
     text = f"\n{source[:MOST_SOURCE]}"
-    others = [
-        match for word, pattern in _OTHERS if word in text for match in pattern.finditer(text)
-    ]
+    others: list[re.Match[str]] = []
+    for word, pattern in _OTHERS:
+        if word in text:
+            others += pattern.finditer(text)
+    found: dict[str, bool] = {}
     # Most cells bind as simply as can be, and then no object is made for each place.
     pairs: list[tuple[str, str]] = [] if others else _ASSIGNED.findall(text)
     if others or text.count("=") > len(pairs):
         others += _CHAINED.finditer(text)
+    if not others:
+        for indent, targets in pairs:
+            if indent or not targets.isidentifier():
+                break
+            found[targets] = True
+        else:
+            return found
     bindings: Iterable[tuple[str, str, bool]]
     if others:
         matches = [*_ASSIGNED.finditer(text), *others]
@@ -179,7 +194,6 @@ def _written(source: str) -> dict[str, bool]:
         bindings = [(match[1], match[2], match.re is not _CHAINED) for match in matches]
     else:
         bindings = [(indent, targets, True) for indent, targets in pairs]
-    found: dict[str, bool] = {}
     inner: bool | None = None
     for indent, targets, sure in bindings:
         if indent:
@@ -199,24 +213,15 @@ def _is_module(value: object) -> bool:
     return any(each is ModuleType for each in type.__dict__["__mro__"].__get__(kind))
 
 
-def snapshot(name: str, value: object, columns: int) -> Snapshot:
-    """Return type, shape and columns of `value`. Runs no code of the user's."""
+def _snapshot(name: str, value: object, columns: int) -> Snapshot:
+    """Return type, shape and columns of what is nothing plain. Runs no code of the user's."""
     kind = type(value)
-    plain = _PLAIN.get(id(kind))
-    if plain is not None:
-        return _of_plain(name, plain, value)
     # As the class itself has it: an instance or a metaclass may answer with code of its own.
     label = str(type.__dict__["__name__"].__get__(kind))
     module = type.__dict__["__module__"].__get__(kind)
     if not isinstance(module, str) or module.partition(".")[0] not in _SHAPED:
         return Snapshot(name, label, "", ())
     return Snapshot(name, label, _shape(value), _columns(value, columns))
-
-
-def _of_plain(name: str, kind: str, value: Any) -> Snapshot:
-    shape = f"{len(value):,}" if kind in _SIZED else ""
-    # Without the way through `Snapshot.__new__`, which is a function in Python.
-    return tuple.__new__(Snapshot, (name, kind, shape, ()))
 
 
 def _shape(value: Any) -> str:

@@ -110,7 +110,7 @@ class Recorder:
                 # Somebody took all callbacks out of the shell.
                 continue
         self._earlier.leave(recorded=self.lines.writer is not None)
-        self._tee.end()
+        self._tee.remove()
         if self._tap is not None:
             self._tap.remove()
         for turning in tuple(self._turns.values()):

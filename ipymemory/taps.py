@@ -114,40 +114,58 @@ class TerminalTee:
     """Copies what is written to the standard streams into a `Captured`, between two calls.
 
     With a `shell`, a traceback is taken as it shows it, and is not among what the cell printed.
+    What is put in place for that stays there from cell to cell and lets all pass in between.
     """
 
     def __init__(self, shell: Any = None) -> None:
         self._shell = shell
-        self._put: list[tuple[Any, str, Any, Any]] = []
+        self._put: list[_Put] = []
+        self._streams: tuple[Any, Any] | None = None
+        """Those that are copied, as far as they can be."""
         self._showing = False
         self._pid = os.getpid()
 
     def begin(self, captured: Captured) -> None:
         """Copy from now on."""
-        self.end()
-        for name in ("stdout", "stderr"):
-            self._tee(name, captured)
+        streams = self._streams
+        if streams is not None and streams[0] is sys.stdout and streams[1] is sys.stderr:
+            for each in self._put:
+                if each.thing.__dict__.get(each.name) is not each.ours:
+                    break
+                each.captured = captured
+            else:
+                return
+        self._put_anew(captured)
+
+    def end(self) -> None:
+        """Copy no more, until `begin`."""
+        for each in self._put:
+            each.captured = None
+
+    def remove(self) -> None:
+        """Take out what is in place; what somebody wrapped meanwhile stays and copies nothing."""
+        put, self._put, self._streams = self._put, [], None
+        for each in reversed(put):
+            each.take_out()
+
+    def _put_anew(self, captured: Captured) -> None:
+        """Put in place what somebody else took out, or put theirs over."""
+        self.remove()
+        self._streams = (sys.stdout, sys.stderr)
+        self._tee("stdout", captured)
+        if sys.stderr is not sys.stdout:
+            self._tee("stderr", captured)
         if self._shell is not None:
             self._take_tracebacks(captured)
 
-    def end(self) -> None:
-        """Copy no more. ``%unload_ext`` runs inside a teed cell, so unloading calls this too."""
-        put, self._put = self._put, []
-        for thing, name, before, ours in put:
-            if thing.__dict__.get(name) is not ours:
-                continue
-            if before is None:
-                delattr(thing, name)
-            else:
-                setattr(thing, name, before)
-
     def _take_tracebacks(self, captured: Captured) -> None:
         original = self._shell._showtraceback
+        put = _Put(self._shell, "_showtraceback", captured)
 
         def show(kind: Any, value: Any, traceback: Any) -> Any:
-            if os.getpid() != self._pid:
+            if put.captured is None or os.getpid() != self._pid:
                 return original(kind, value, traceback)
-            stopped = _stopped(_take_traceback, captured, kind, traceback)
+            stopped = _stopped(_take_traceback, put.captured, kind, traceback)
             self._showing = True
             try:
                 return original(kind, value, traceback)
@@ -156,32 +174,58 @@ class TerminalTee:
                 if stopped is not None:
                     raise stopped
 
-        self._replace(self._shell, "_showtraceback", show)
+        put.in_place(show, self._put)
 
     def _tee(self, name: str, captured: Captured) -> None:
         stream = getattr(sys, name)
         original = stream.write
+        put = _Put(stream, "write", captured)
 
         def write(text: str, *args: Any) -> Any:
+            taking = put.captured
             # The process first: a forked child writes on, and a lock may be held for ever there.
-            if self._showing or os.getpid() != self._pid:
+            if taking is None or self._showing or os.getpid() != self._pid:
                 return original(text, *args)
-            stopped = _stopped(captured.stream, name, text)
+            stopped = _stopped(taking.stream, name, text)
             written = original(text, *args)
             if stopped is not None:
                 raise stopped
             return written
 
-        self._replace(stream, "write", write)
+        put.in_place(write, self._put)
 
-    def _replace(self, thing: Any, name: str, ours: Any) -> None:
-        before = getattr(thing, "__dict__", {}).get(name)
+
+class _Put:
+    """What was put in place of an attribute of `thing`, and what it copies to at the moment."""
+
+    __slots__ = ("before", "captured", "name", "ours", "thing")
+
+    def __init__(self, thing: Any, name: str, captured: Captured | None) -> None:
+        self.thing = thing
+        self.name = name
+        self.captured = captured
+        self.before = getattr(thing, "__dict__", {}).get(name)
+        self.ours: Any = None
+
+    def in_place(self, ours: Any, put: list[_Put]) -> None:
+        """Put `ours` there and this among `put`, if `thing` has room for it."""
+        self.ours = ours
         try:
-            setattr(thing, name, ours)
+            setattr(self.thing, self.name, ours)
         except AttributeError:
             # A stream that somebody made without room for it; it is not copied.
             return
-        self._put.append((thing, name, before, ours))
+        put.append(self)
+
+    def take_out(self) -> None:
+        """Put back what was there, unless somebody put theirs over it; copy nothing more."""
+        self.captured = None
+        if self.thing.__dict__.get(self.name) is not self.ours:
+            return
+        if self.before is None:
+            delattr(self.thing, self.name)
+        else:
+            setattr(self.thing, self.name, self.before)
 
 
 def _stopped(step: Callable[..., object], *args: Any) -> KeyboardInterrupt | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,13 @@ from ipymemory.steps import Step, is_open, step_of
 from ipymemory.turns import Ask, Entry, Status, Turn, utc_now
 
 VERSION = 1
+_HERE = os.SEEK_CUR
+_getpid, _clock, _fstat, _lseek, _write = os.getpid, time.monotonic, os.fstat, os.lseek, os.write
+"""As they were at first: a cell that tests something may put others in their place for a while."""
+
+LOOK_SECONDS = 0.05
+"""Lines that follow each other sooner find the file as the one before did: not purged meanwhile."""
+
 _BLOCK = 1024 * 1024
 """Bytes read at once: what is held in memory of a long transcript beside its entries."""
 
@@ -55,6 +63,8 @@ class TranscriptWriter:
         self._torn = False
         self._end = -1
         """Where our last line ended, in bytes."""
+        self._look_at = 0.0
+        """When the state of the file is to be looked at again, by the clock of `_clock`."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
@@ -71,17 +81,21 @@ class TranscriptWriter:
 
         `soon`: it belongs to a line that was just written. Then the file's place is looked at and
         not its state, which costs a third: a descriptor that user code closed meanwhile, or gave
-        to a file of its own, stands elsewhere.
+        to a file of its own, stands elsewhere. So it is for `LOOK_SECONDS` after a look.
         """
         # Before the lock: in a child that was forked a thread that is gone may hold it.
-        if os.getpid() != self._pid:
+        if _getpid() != self._pid:
             raise TranscriptError("A forked process does not write its parent's transcript.")
         with self._lock:
-            size = self._end if soon and self._stands() else self._size()
+            if not soon and (now := _clock()) >= self._look_at:
+                self._look_at = now + LOOK_SECONDS
+                size = self._size()
+            else:
+                size = self._end if self._stands() else self._size()
             if self._torn:
                 data = b"\n" + data
             try:
-                written = os.write(self._descriptor, data)
+                written = _write(self._descriptor, data)
             except OSError as error:
                 raise self._refused(error) from error
             self._end = size + written
@@ -114,7 +128,7 @@ class TranscriptWriter:
     def _stands(self) -> bool:
         """Return whether the descriptor stands where our last line ended."""
         try:
-            return os.lseek(self._descriptor, 0, os.SEEK_CUR) == self._end
+            return _lseek(self._descriptor, 0, _HERE) == self._end
         except OSError:
             return False
 
@@ -127,7 +141,7 @@ class TranscriptWriter:
         if self._descriptor < 0:
             return None
         try:
-            found = os.fstat(self._descriptor)
+            found = _fstat(self._descriptor)
         except OSError:
             return None
         return found if (found.st_dev, found.st_ino) == self._file else None
@@ -158,7 +172,7 @@ class TranscriptWriter:
         if not state.st_size:
             head = {"type": "session", "version": VERSION, "id": self._session, "time": utc_now()}
             data = as_line(head)
-            self._torn = os.write(descriptor, data) != len(data)
+            self._torn = _write(descriptor, data) != len(data)
             return
         os.lseek(descriptor, 0, os.SEEK_SET)
         first = as_object(os.read(descriptor, 4096).split(b"\n", 1)[0]) or {}

@@ -170,11 +170,24 @@ def tokens(text: str, factor: float = 1.0) -> int:
     return -int(-size * factor // 3)
 
 
-_last_id = (0, 0)
-_process = (0, "")
-"""Whose ids these are, and the random digits they end with: fetched once a process."""
-
+_last_id = 0
 _id_lock = threading.Lock()
+_HIGH = 1 << 64
+"""Above the digits of a time and a counter, so that `hex` writes all sixteen of them."""
+
+
+def _begin_ids() -> None:
+    """Begin the ids of this process, also of a child that was forked, with digits of its own."""
+    global _own_digits, _id_lock
+    # A thread that is gone may hold the parent's.
+    _id_lock = threading.Lock()
+    _own_digits = os.urandom(4).hex()
+
+
+_own_digits = ""
+_begin_ids()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_ids)
 
 
 def new_id() -> str:
@@ -183,19 +196,13 @@ def new_id() -> str:
     Ids sort by time, and those of one process strictly in the order in which they were asked
     for, also when the clock is set back.
     """
-    global _last_id, _process
-    now = time.time_ns() // 1_000_000
+    global _last_id
+    value = time.time_ns() // 1_000_000 << 16
     with _id_lock:
-        millisecond, count = _last_id
-        if now > millisecond:
-            millisecond, count = now, 0
-        else:
-            count += 1
-        _last_id = (millisecond, count)
-        if _process[0] != (pid := os.getpid()):
-            # Also a child that was forked: it must not go on with its parent's.
-            _process = (pid, os.urandom(4).hex())
-    return f"{millisecond:012x}{count & 0xFFFF:04x}{_process[1]}"
+        if value <= _last_id:
+            value = _last_id + 1
+        _last_id = value
+    return hex(_HIGH | value)[3:] + _own_digits
 
 
 _second = (-1, "")

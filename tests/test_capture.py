@@ -332,6 +332,7 @@ def teed(shell: Any, capsys: pytest.CaptureFixture[str]) -> Callable[[str], Capt
         shell.run_cell(source, store_history=True)
         shell.events.unregister("pre_run_cell", before)
         shell.events.unregister("post_run_cell", after)
+        tee.remove()
         assert "_showtraceback" not in vars(shell)
         if not hasattr(shell, "_tee"):  # newer versions put their own there and leave it
             assert [vars(sys.stdout).get("write"), vars(sys.stderr).get("write")] == state
@@ -462,7 +463,57 @@ def test_the_tee_leaves_the_streams_as_they_were(monkeypatch: pytest.MonkeyPatch
     out.flush()
     assert texts(captured) == [("stream", "seen\n")]
     assert out.buffer.getvalue() == b"seen\nnot seen\n"  # type: ignore[attr-defined]
+    tee.remove()
     assert "write" not in vars(out)
+
+
+def test_the_tee_stays_in_place_from_cell_to_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
+    tee, captured = TerminalTee(), [Captured(4000) for _ in range(3)]
+    put = []
+    for number, each in enumerate(captured):
+        tee.begin(each)
+        put.append(vars(sys.stdout)["write"])
+        print(number)
+        tee.end()
+    assert put[0] is put[1] is put[2]
+    assert [texts(each) for each in captured] == [[("stream", f"{n}\n")] for n in range(3)]
+
+
+@pytest.mark.spec("L2")
+def test_streams_that_user_code_wraps_or_changes_are_copied_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", out)
+    tee = TerminalTee()
+
+    def run(cell: Callable[[], object]) -> list[tuple[str, str]]:
+        captured = Captured(4000)
+        tee.begin(captured)
+        cell()
+        tee.end()
+        return texts(captured)
+
+    def wrapped() -> None:
+        inner = sys.stdout.write
+        sys.stdout.write = lambda text: inner(text.upper())  # type: ignore[method-assign]
+        print("a")
+
+    assert run(wrapped) == [("stream", "A\n")]
+    assert run(lambda: print("b")) == [("stream", "b\n")], "as it was handed to the stream"
+    assert run(lambda: print("c")) == [("stream", "c\n")]
+    # A stream of the user's in place of it, and both in one.
+    monkeypatch.setattr(sys, "stdout", other := io.TextIOWrapper(io.BytesIO()))
+    assert run(lambda: print("d")) == [("stream", "d\n")]
+    monkeypatch.setattr(sys, "stderr", other)
+    for _ in range(2):
+        assert run(lambda: print("e")) == [("stream", "e\n")]
+    tee.remove()
+    assert "write" not in vars(other)
+    print("f")
+    other.flush()
+    assert other.buffer.getvalue() == b"d\ne\ne\nf\n"
 
 
 def test_a_terminals_result_is_told_from_what_was_printed() -> None:

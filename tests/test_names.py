@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipymemory.names import MOST_SOURCE, Names, snapshot
+from ipymemory.names import MOST_SOURCE, Names
 
 
 def run(source: str, namespace: dict[str, Any], names: Names | None = None) -> list[str]:
@@ -115,7 +115,7 @@ def test_no_more_than_asked_for() -> None:
 
 
 def told(value: object, columns: int = 50) -> tuple[str, str, tuple[str, ...]]:
-    found = snapshot("name", value, columns)
+    (found,) = Names(10, columns).bound("name = 1", {"name": value})
     return found.type, found.shape, found.columns
 
 
@@ -131,7 +131,8 @@ def test_type_shape_and_columns() -> None:
     assert told("four") == ("str", "4", ())
     assert told(1) == ("int", "", ())
     assert told(None) == ("NoneType", "", ())
-    assert snapshot("df", frame, 50).as_dict() == {
+    (found,) = Names(10, 50).bound("df = 1", {"df": frame})
+    assert found.as_dict() == {
         "name": "df", "type": "DataFrame", "shape": "1,200 x 3", "columns": ["a", "b", "3"],
     }  # fmt: skip
 

@@ -123,7 +123,7 @@ def test_each_line_is_one_write(folder: SessionFolder, monkeypatch: pytest.Monke
         written.append(bytes(data))
         return real(descriptor, data)
 
-    monkeypatch.setattr(os, "write", spy)
+    monkeypatch.setattr(module, "_write", spy)
     write(folder, cell("a", "x\n" * 10_000), end("a"))
     monkeypatch.undo()
     assert [each.count(b"\n") for each in written] == [1, 1, 1]
@@ -323,6 +323,7 @@ def test_a_home_that_cannot_be_written_is_said(folder: SessionFolder, tmp_path: 
     writer.append(cell("b"))
     folder.transcript.unlink()
     folder.transcript.mkdir()
+    time.sleep(module.LOOK_SECONDS)
     with pytest.raises(TranscriptError, match="cannot be written"):
         writer.append(cell("c"))
     with pytest.raises(TranscriptError, match="cannot be read"):
@@ -629,6 +630,7 @@ def test_a_session_that_was_purged_meanwhile_begins_anew(folder: SessionFolder) 
     writer.append(cell("a"))
     folder.transcript.unlink()
     folder.path.rmdir()
+    time.sleep(module.LOOK_SECONDS)
     writer.append(cell("b"))
     assert [each.id for each in turns(read(folder))] == ["b"]
     assert folder.transcript.read_bytes().startswith(b'{"type":"session","version":1')
