@@ -19,7 +19,7 @@ from ipymemory.document_acceptance import Accepting
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of_file
 from ipymemory.document_history import own_part
 from ipymemory.document_proposals import Proposal
-from ipymemory.document_records import MOST_CELLS, Cell, Record, hash_of
+from ipymemory.document_records import MOST_CELLS, Cell, hash_of
 from ipymemory.document_updates import JOB, Body, source
 from ipymemory.document_writers import Asked
 from ipymemory.documents import Document, find, fingerprint
@@ -133,8 +133,12 @@ class Look:
             int(context.settings.capture.source_bytes) - _ROOM,
         )
 
-    def propose(self, document: Open, text: str) -> None:
-        """Take up the new `text` of a document; the same as it has is none."""
+    def propose(self, document: Open, text: str, engine: str = "") -> None:
+        """Take up the new `text` of a document; the same as it has is none.
+
+        It rests on the cells as they are now. `engine` is who wrote it, where that is not the one
+        that was chosen.
+        """
         if text == document.text:
             return
         if (document.cell, own_part(text)) in self._unwanted:
@@ -143,10 +147,20 @@ class Look:
             return
         old = self.before.get(document.cell)
         if old is not None and (old.base, old.source) == (document.text, text):
-            self.found.append(old)
+            same = document.cell in self._left or self.record.agrees(old.record)
+            self.found.append(old if same else replace(old, record=self.record))
             return
-        title = document.head.title
-        self.found.append(Proposal(document.cell, title, document.text, text, utc_now()))
+        self.found.append(
+            Proposal(
+                document.cell,
+                document.head.title,
+                document.text,
+                text,
+                utc_now(),
+                self.record,
+                engine or self.context.engine or document_proposals.ENGINE,
+            )
+        )
 
     def leave(self, document: Open, text: str) -> None:
         """Keep `text`, what was proposed before if anything: nobody wrote it anew.
@@ -159,7 +173,7 @@ class Look:
     def keep(self) -> Looked:
         """Put on disk what waits, and tell the page what is new; raises `PlaceError`."""
         document_proposals.write(self.context.folder, self.found)
-        _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e], self.record)
+        _tell(self.context, [e for e in self.found if self.before.get(e.cell) != e])
         self._tell_records()
         if self.waiting:
             self.context.bus.emit(Event("documents_wait", JOB))
@@ -171,11 +185,11 @@ class Look:
         """Let documents whose text is true still name the cells that it rests on now (M9)."""
         waiting = {each.cell for each in self.found} | self._left
         still = [
-            Proposal(each.cell, each.head.title, each.text, each.text, "")
+            Proposal(each.cell, each.head.title, each.text, each.text, "", self.record)
             for each in self.documents
             if each.cell not in waiting and not self._recorded(each.cell)
         ]
-        _tell(self.context, still, self.record)
+        _tell(self.context, still)
 
     def _recorded(self, cell: str) -> bool:
         """Return whether the saved notebook names the cells of now for this document."""
@@ -197,15 +211,15 @@ def unaccepted(project: Project, folder: SessionFolder, notebook: Path | None) -
     return [head for head, shown in heads if head and not accepting.may(head, told=shown)]
 
 
-def _tell(context: Context, proposals: Sequence[Proposal], record: Record) -> None:
+def _tell(context: Context, proposals: Sequence[Proposal]) -> None:
     for each in proposals:
         # That a text is still true is nothing to be asked about, and changes a notebook all the
         # same: in the mode confirm it is not told.
         if each.cell and (context.apply or each.base != each.source):
             details: dict[str, Any] = {"cell_id": each.cell, "base": each.base}
-            details |= {"source": each.source, "record": record.as_dict()}
-            if context.engine:
-                details["engine"] = context.engine
+            details |= {"source": each.source, "engine": each.engine}
+            if each.record is not None:
+                details["record"] = each.record.as_dict()
             if not context.apply:
                 details["propose"] = True
             context.bus.emit(Event("document", JOB, new_id(), details))

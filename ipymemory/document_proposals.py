@@ -7,9 +7,11 @@ the person, from ``%memory docs``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ipymemory import document_records
+from ipymemory.document_records import Record
 from ipymemory.errors import IpymemoryError
 from ipymemory.files import read_json, write_json
 from ipymemory.places import SessionFolder
@@ -17,6 +19,9 @@ from ipymemory.transcript import Transcript
 from ipymemory.turns import Happening
 
 VERSION = 1
+
+ENGINE = "extractive"
+"""Who wrote a proposal that does not say so."""
 
 OUTCOMES = ("applied", "accepted", "conflict", "dismissed", "undone")
 """What became of an update in the page (M7)."""
@@ -27,13 +32,19 @@ BACK = ("dismissed", "undone")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The text `source` for the document in `cell`, made from its text `base`; both masked."""
+    """The text `source` for the document in `cell`, made from its text `base`; both masked.
+
+    `record` names the cells that `source` rests on, `engine` who wrote it: whoever takes the text,
+    however late, takes both with it.
+    """
 
     cell: str
     title: str
     base: str
     source: str
     made: str
+    record: Record | None = None
+    engine: str = ENGINE
 
 
 def read(folder: SessionFolder) -> list[Proposal]:
@@ -44,19 +55,31 @@ def read(folder: SessionFolder) -> list[Proposal]:
         return []
     if not value or value.get("version") != VERSION:
         return []
-    given = value.get("proposals")
+    given, records = value.get("proposals"), value.get("records")
+    known = [document_records.read(each) for each in records] if isinstance(records, list) else []
     found = []
     for each in given if isinstance(given, list) else []:
-        if (one := _proposal(each)) is not None:
+        if (one := _proposal(each, known)) is not None:
             found.append(one)
     return found
 
 
 def write(folder: SessionFolder, proposals: Sequence[Proposal]) -> None:
     """Put `proposals` in place of what waits; raises `PlaceError`."""
-    if proposals or folder.documents.exists():
-        values = [asdict(each) for each in proposals]
-        write_json(folder.documents, {"version": VERSION, "proposals": values})
+    if not proposals and not folder.documents.exists():
+        return
+    # All that a run writes rest on the same cells, of which there may be thousands.
+    records: list[Record] = []
+    values = []
+    for each in proposals:
+        value = asdict(replace(each, record=None))
+        if each.record is not None:
+            if each.record not in records:
+                records.append(each.record)
+            value["record"] = records.index(each.record)
+        values.append(value)
+    told = [each.as_dict() for each in records]
+    write_json(folder.documents, {"version": VERSION, "records": told, "proposals": values})
 
 
 def told(folder: SessionFolder) -> dict[str, Happening]:
@@ -89,8 +112,14 @@ def waiting(all: Sequence[Proposal], told: Mapping[str, Happening]) -> list[Prop
     ]
 
 
-def _proposal(value: Any) -> Proposal | None:
+def _proposal(value: Any, records: Sequence[Record | None]) -> Proposal | None:
     names = ("cell", "title", "base", "source", "made")
-    if isinstance(value, dict) and all(isinstance(value.get(each), str) for each in names):
-        return Proposal(*(value[each] for each in names))
-    return None
+    if not isinstance(value, dict) or not all(isinstance(value.get(each), str) for each in names):
+        return None
+    at, engine = value.get("record"), value.get("engine")
+    known = isinstance(at, int) and not isinstance(at, bool) and 0 <= at < len(records)
+    return Proposal(
+        *(value[each] for each in names),
+        record=records[at] if known else None,
+        engine=engine if isinstance(engine, str) else ENGINE,
+    )

@@ -120,7 +120,7 @@ def standing(path: Path, accepting: Accepting | None = None) -> list[dict[str, A
 
 
 def waiting(folder: SessionFolder | None, *, apply: bool) -> list[dict[str, Any]]:
-    """Return what waits for the page, as fields of ``doc.update``.
+    """Return what waits for the page, as `Updates.update` takes it.
 
     With `apply` the page puts it in by itself, but for what met with a person's own change.
     """
@@ -133,7 +133,9 @@ def waiting(folder: SessionFolder | None, *, apply: bool) -> list[dict[str, Any]
             "base": each.base,
             "source": each.source,
             "job": new_id(),
+            "record": each.record.as_dict() if each.record is not None else None,
             "propose": not apply or each.cell in told,
+            "engine": each.engine,
         }
         for each in document_proposals.waiting(document_proposals.read(folder), told)
         if each.cell

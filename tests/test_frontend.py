@@ -19,6 +19,7 @@ from ipymemory import document_proposals, document_records, frontend
 from ipymemory.document_proposals import Proposal
 from ipymemory.document_records import hash_of
 from ipymemory.frontend import Frontend
+from ipymemory.history import History
 from ipymemory.page_messages import MOST_ALL, MOST_CELL, MOST_CELLS, Refused, answer_id, cells, head
 from ipymemory.places import SessionFolder
 
@@ -339,7 +340,9 @@ def test_a_page_is_told_what_is_written_now_and_what_waits(kernel: Kernel) -> No
     # what waits on disk comes with the first full telling
     folder = SessionFolder(kernel.sessions[-1])
     later = "2099-01-02T03:04:05.000Z"
-    document_proposals.write(folder, [Proposal("d", "Tides", DOC, DOC + "new\n", later)])
+    record = document_records.made(later, "tides.ipynb", [document_records.Cell("c", "h")])
+    waits = Proposal("d", "Tides", DOC, DOC + "new\n", later, record, "anthropic")
+    document_proposals.write(folder, [waits])
 
     def again() -> dict[str, Any]:
         page = Page(kernel)
@@ -351,7 +354,18 @@ def test_a_page_is_told_what_is_written_now_and_what_waits(kernel: Kernel) -> No
     assert again().items() >= {"cell": "d", "base": DOC, "source": DOC + "new\n"}.items()
     assert "propose" not in again()
     kernel.run("%memory mode confirm")
-    assert again()["propose"] is True
+    waited = again()
+    assert waited["propose"] is True
+    # what the text rests on and who wrote it come along, as when it was told first
+    assert waited["record"] == record.as_dict()
+    page = Page(kernel)
+    page.open()
+    page.cells(("d", DOC), full=True)
+    page.until(lambda: any(e["type"] == "doc.update" for e in page.pushed), "what waits")
+    job = next(e["job"] for e in page.pushed if e["type"] == "doc.update")
+    page.say("accepted", cell="d", job=job)
+    history = History(folder.path.parents[1] / "history")
+    eventually(lambda: [e.engine for e in history.entries()] == ["anthropic"], "who wrote it")
     kernel.run("%memory mode off")
     page = Page(kernel)
     page.open()

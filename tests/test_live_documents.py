@@ -143,6 +143,32 @@ def test_the_text_tells_what_ran_here_and_the_file_is_only_read(book: Book, cloc
     assert book.waiting() == [proposal]
 
 
+@pytest.mark.spec("M9", "L8")
+def test_what_waits_keeps_what_it_rests_on_and_who_wrote_it(book: Book, clock: Clock) -> None:
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    book.ran("raw = pd.read_csv('raw.csv')", "c2", RAW)
+    one = session(book, clock, bus)
+    asyncio.run(one.update_documents())
+    (proposal,) = book.waiting()
+    assert proposal.engine == "extractive" and proposal.record is not None
+    assert told[-1].details["record"] == proposal.record.as_dict()
+    # other code that says the same: the text stays, and rests on the cells of now
+    book.ran("raw = (pd.read_csv('raw.csv'))", "c2", RAW)
+    asyncio.run(one.update_documents())
+    (later,) = book.waiting()
+    assert later.record is not None and later.record.rests_on != proposal.record.rests_on
+    assert replace(later, record=proposal.record) == proposal
+    assert told[-1].details["record"] == later.record.as_dict()
+    # the file is anybody's: what is no record is none, and what waits stays
+    data = json.loads(book.folder.documents.read_text())
+    for records, at in (([], 0), ([{"version": 1}], 0), (data["records"], True), ("x", "y")):
+        odd = {**data, "records": records, "proposals": [{**data["proposals"][0], "record": at}]}
+        book.folder.documents.write_text(json.dumps(odd))
+        assert book.waiting() == [replace(later, record=None)]
+
+
 @pytest.mark.spec("M3", "M5")
 def test_a_cell_that_was_removed_is_told_no_more(book: Book, clock: Clock) -> None:
     book.ran("gone = raw.tail()", "c9")

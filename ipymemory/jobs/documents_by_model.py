@@ -22,7 +22,7 @@ from ipymemory.document_changes import changes
 from ipymemory.document_files import bytes_of
 from ipymemory.document_look import Context, Look, Looked, Open
 from ipymemory.document_records import BEGIN
-from ipymemory.document_updates import JOB, text_of
+from ipymemory.document_updates import ENGINE, JOB, text_of
 from ipymemory.document_writers import Answer, Asked
 from ipymemory.dream_reading import level_of
 from ipymemory.errors import FormatError, IpymemoryError
@@ -132,7 +132,7 @@ def _tell_of(context: Context, cell: str) -> None:
 def _without(looked: Look, document: Open) -> None:
     """Have the built-in engine write it."""
     try:
-        looked.propose(document, text_of(document.head, document.text, looked.body))
+        looked.propose(document, text_of(document.head, document.text, looked.body), ENGINE)
     except FormatError as error:
         looked.refused.append(f'"{document.head.title}": {error}')
         looked.leave(document, document.text)
