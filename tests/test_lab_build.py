@@ -120,6 +120,21 @@ def test_page_and_kernel_have_one_version() -> None:
     assert most is not None and int(most[1]) * 1024 == page_messages.MOST_CELL
 
 
+def test_the_rooms_of_the_page_are_small_and_import_downwards() -> None:
+    sources = {
+        each.stem: each.read_text("utf-8")
+        for each in (TOP / "labextension" / "src").iterdir()
+        if each.suffix == ".ts"
+    }
+    long = {name: text.count("\n") for name, text in sources.items() if text.count("\n") > 350}
+    assert not long
+    left = {name: set(re.findall(r"from '\./([\w-]+)'", text)) for name, text in sources.items()}
+    while ground := [name for name, needed in left.items() if not needed & set(left)]:
+        for name in ground:
+            del left[name]
+    assert not left, "these import each other"
+
+
 def test_it_runs_as_a_program_too(hook: ModuleType) -> None:
     ran = subprocess.run(
         [sys.executable, str(hook.SOURCES / "hatch_build.py")],

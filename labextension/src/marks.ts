@@ -1,7 +1,7 @@
 /** The small mark beside a living document, on its cell and not in its text. */
 
 import { NotebookPanel } from '@jupyterlab/notebook';
-import type { IDocument } from './documents';
+import { IDocument } from './document';
 
 /** The word on the mark, and what is said of the document's state. */
 const WORDS: Record<IDocument['state'], [string, string]> = {

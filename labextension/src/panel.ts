@@ -4,7 +4,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { LabIcon } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
-import { IDocument } from './documents';
+import { IDocument } from './document';
 import { DreamView } from './dream-view';
 import { element } from './elements';
 import { Link } from './link';
