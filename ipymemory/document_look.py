@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,20 @@ from ipymemory.document_acceptance import Accepting
 from ipymemory.document_files import MOST_TEXT, MOST_TITLE, Living, bytes_of, of_file
 from ipymemory.document_history import own_part
 from ipymemory.document_proposals import Proposal
-from ipymemory.document_records import MOST_CELLS, Cell, hash_of
-from ipymemory.document_updates import JOB, Body, source
+from ipymemory.document_ran import cells_of
+from ipymemory.document_records import MOST_CELLS, Record
+from ipymemory.document_text import ENGINE, Body, Written, hand, written
+from ipymemory.document_updates import JOB
 from ipymemory.document_writers import Asked
-from ipymemory.documents import Document, find, fingerprint
-from ipymemory.errors import IpymemoryError
+from ipymemory.documents import Document, find
+from ipymemory.errors import FormatError, IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import Chapter
 from ipymemory.held import resolved
 from ipymemory.places import Project, SessionFolder
 from ipymemory.redaction import Masker
 from ipymemory.transcript import Transcript
-from ipymemory.turns import Entry, Happening, Prose, Turn, new_id, utc_now
+from ipymemory.turns import Entry, Happening, Prose, new_id, utc_now
 
 _ROOM = 512
 """Bytes below the bound of a recorded text from which on it may have been cut."""
@@ -60,6 +61,8 @@ class Looked:
     """Titles of the files that were written."""
     waiting: tuple[str, ...] = ()
     """Titles of those that nobody accepted yet (M2)."""
+    stale: tuple[str, ...] = ()
+    """Titles of a model's own texts that stay stale until a model writes them."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -69,6 +72,7 @@ class Looked:
             "refused": list(self.refused),
             "wrote": list(self.wrote),
             "waiting": list(self.waiting),
+            "stale": list(self.stale),
         }
 
 
@@ -88,6 +92,7 @@ class Look:
         self.context = context
         self.refused: list[str] = []
         self.waiting: list[str] = []
+        self.stale: list[str] = []
         self.found: list[Proposal] = []
         self.before = {each.cell: each for each in document_proposals.read(context.folder)}
         data = _saved(context.notebook)
@@ -110,7 +115,7 @@ class Look:
                 continue
             self.documents.append(Open(cell, text, head))
         accepting.keep()
-        turns, cells = _turns(context.notebook, data, entries) if self.documents else ((), ())
+        turns, cells = cells_of(context.notebook, data, entries) if self.documents else ((), ())
         name = context.notebook.name if context.notebook is not None else "this session"
         self.chapters = [Chapter(name, turns)]
         self.body = Body(self.chapters)
@@ -118,17 +123,38 @@ class Look:
         self.record = document_records.made(utc_now(), name, self.cells)
         self._left: set[str] = set()
 
+    def recorded(self, document: Open) -> Record | None:
+        """Return what a document rests on by the saved notebook, None where that does not say."""
+        saved = self.saved.get(document.cell)
+        return saved.record if saved is not None else None
+
+    def without_model(self, document: Open) -> None:
+        """Have the built-in engine write a document; what stands in its way is told."""
+        record = self.recorded(document)
+        stale = document_records.reasons(record, self.record.file, self.cells)
+        try:
+            made = written(document.head, document.text, self.body, record, stale)
+        except FormatError as error:
+            self.refused.append(f'"{document.head.title}": {error}')
+            made = Written(document.text, stale=True)
+        else:
+            if made.stale:
+                self.stale.append(document.head.title)
+        if made.stale:
+            self.leave(document, made.text)
+        else:
+            self.propose(document, made.text, ENGINE)
+
     def asked(self, document: Open) -> Asked:
         """Return what `document` is to be written from."""
-        context, saved = self.context, self.saved.get(document.cell)
-        notebook = context.notebook
+        context, notebook = self.context, self.context.notebook
         return Asked(
             document.head,
             document.text,
             self.record.file,
             tuple(self.chapters),
             self.cells,
-            saved.record if saved is not None else None,
+            self.recorded(document),
             notebook.parent if notebook is not None else context.folder.path,
             int(context.settings.capture.source_bytes) - _ROOM,
         )
@@ -145,10 +171,12 @@ class Look:
             # What a person took back does not come again from the same cells (L8).
             self._left.add(document.cell)
             return
-        old = self.before.get(document.cell)
+        old, anew = self.before.get(document.cell), document.cell not in self._left
+        wrote = engine or self.context.engine or ENGINE
         if old is not None and (old.base, old.source) == (document.text, text):
-            same = document.cell in self._left or self.record.agrees(old.record)
-            self.found.append(old if same else replace(old, record=self.record))
+            same = not anew or self.record.agrees(old.record)
+            record = self._record_of(document, text, old.engine)
+            self.found.append(old if same else replace(old, record=record))
             return
         self.found.append(
             Proposal(
@@ -157,15 +185,15 @@ class Look:
                 document.text,
                 text,
                 utc_now(),
-                self.record,
-                engine or self.context.engine or document_proposals.ENGINE,
+                self._record_of(document, text, wrote) if anew else None,
+                wrote,
             )
         )
 
     def leave(self, document: Open, text: str) -> None:
-        """Keep `text`, what was proposed before if anything: nobody wrote it anew.
+        """Keep `text`, what was proposed before or says of itself that it is stale.
 
-        So what the document rests on is no news either.
+        Nobody wrote it anew, so what the document rests on is no news either.
         """
         self._left.add(document.cell)
         self.propose(document, text)
@@ -178,23 +206,33 @@ class Look:
         if self.waiting:
             self.context.bus.emit(Event("documents_wait", JOB))
         return Looked(
-            self.count, tuple(self.found), tuple(self.refused), waiting=tuple(self.waiting)
+            self.count,
+            tuple(self.found),
+            tuple(self.refused),
+            waiting=tuple(self.waiting),
+            stale=tuple(self.stale),
         )
 
     def _tell_records(self) -> None:
         """Let documents whose text is true still name the cells that it rests on now (M9)."""
         waiting = {each.cell for each in self.found} | self._left
         still = [
-            Proposal(each.cell, each.head.title, each.text, each.text, "", self.record)
+            Proposal(
+                each.cell,
+                each.head.title,
+                each.text,
+                each.text,
+                "",
+                self._record_of(each, each.text, self.context.engine),
+            )
             for each in self.documents
-            if each.cell not in waiting and not self._recorded(each.cell)
+            if each.cell not in waiting and not self.record.agrees(self.recorded(each))
         ]
         _tell(self.context, still)
 
-    def _recorded(self, cell: str) -> bool:
-        """Return whether the saved notebook names the cells of now for this document."""
-        saved = self.saved.get(cell)
-        return saved is not None and self.record.agrees(saved.record)
+    def _record_of(self, document: Open, text: str, engine: str) -> Record:
+        """Return the record of the cells as they are now, of a `text` that `engine` wrote last."""
+        return replace(self.record, by=hand(text, engine, self.recorded(document)))
 
 
 def unaccepted(project: Project, folder: SessionFolder, notebook: Path | None) -> list[Document]:
@@ -290,57 +328,3 @@ def _saved_documents(notebook: Path | None, data: bytes) -> dict[str, Living]:
         own = each.cell and each.cell not in by_cell
         by_cell[each.cell if own else f"#{each.index}"] = each
     return by_cell
-
-
-def _turns(
-    notebook: Path | None, data: bytes, entries: Sequence[Entry]
-) -> tuple[tuple[Turn, ...], tuple[Cell, ...]]:
-    """Return the cells in the order of the notebook, as they ran here where they did.
-
-    Beside each turn stands the cell as a record names it.
-    """
-    ran: dict[str, Turn] = {}
-    for each in entries:
-        if isinstance(each, Turn) and each.status != "running" and fingerprint(each.source):
-            key = each.cell_id or fingerprint(each.source)
-            ran.pop(key, None)
-            ran[key] = each
-    saved: tuple[Turn, ...] = ()
-    hashes: dict[str, str] = {}
-    if data and notebook is not None:
-        try:
-            found = source(notebook, data)
-        except IpymemoryError:
-            pass
-        else:
-            saved = found.turns
-            # Of the whole cell, where the turn has the middle of a long one left out.
-            hashes = {each.label: each.hash for each in found.cells}
-    order: list[tuple[Turn, str]] = []
-    for each in saved:
-        live = ran.pop(each.cell_id or "", None) or ran.pop(fingerprint(each.source), None)
-        order.append((each, hashes.get(f"[{each.id}]", "")) if live is None else (live, ""))
-    # Cells that the file does not have: new ones, unless it was saved after they ran.
-    since = _modified(notebook) if saved else None
-    order += [(each, "") for each in ran.values() if since is None or _time(each) >= since]
-    cells = tuple(
-        Cell(each.cell_id or "", hash or hash_of(each.source), f"[code {at}]")
-        for at, (each, hash) in enumerate(order, 1)
-    )
-    turns = (replace(each, id=f"code {at}") for at, (each, _) in enumerate(order, 1))
-    return tuple(turns), cells
-
-
-def _modified(notebook: Path | None) -> float | None:
-    try:
-        # A turn's time is cut to milliseconds.
-        return notebook.stat().st_mtime_ns // 1_000_000 / 1000 if notebook is not None else None
-    except OSError:
-        return None
-
-
-def _time(turn: Turn) -> float:
-    try:
-        return datetime.fromisoformat(turn.time).timestamp()
-    except ValueError:
-        return 0.0

@@ -20,9 +20,6 @@ from ipymemory.turns import Happening
 
 VERSION = 1
 
-ENGINE = "extractive"
-"""Who wrote a proposal that does not say so."""
-
 OUTCOMES = ("applied", "accepted", "conflict", "dismissed", "undone")
 """What became of an update in the page (M7)."""
 
@@ -44,7 +41,7 @@ class Proposal:
     source: str
     made: str
     record: Record | None = None
-    engine: str = ENGINE
+    engine: str = "extractive"
 
 
 def read(folder: SessionFolder) -> list[Proposal]:
@@ -116,10 +113,10 @@ def _proposal(value: Any, records: Sequence[Record | None]) -> Proposal | None:
     names = ("cell", "title", "base", "source", "made")
     if not isinstance(value, dict) or not all(isinstance(value.get(each), str) for each in names):
         return None
+    cell, title, base, source, made = (value[each] for each in names)
     at, engine = value.get("record"), value.get("engine")
-    known = isinstance(at, int) and not isinstance(at, bool) and 0 <= at < len(records)
-    return Proposal(
-        *(value[each] for each in names),
-        record=records[at] if known else None,
-        engine=engine if isinstance(engine, str) else ENGINE,
-    )
+    if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < len(records):
+        at = None
+    record = records[at] if at is not None else None
+    engine = engine if isinstance(engine, str) else "extractive"
+    return Proposal(cell, title, base, source, made, record, engine)

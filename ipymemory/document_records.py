@@ -25,6 +25,9 @@ VERSION = 1
 MOST_CELLS = 20_000
 """Cells that a record may name; one that names more is no record."""
 
+MOST_NAME = 50
+"""Characters of an engine's name in a record."""
+
 BEGIN = "<!-- ipymemory:begin -->"
 END = "<!-- ipymemory:end -->"
 """The lines around what is ours in a document; no browser shows them."""
@@ -53,11 +56,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a document rested on when it was written; `file` is the name it had."""
+    """What a document rested on when it was written; `file` is the name it had.
+
+    `by` is the engine whose own text it is, nothing for one that writes between our two lines.
+    """
 
     updated: str
     file: str
     rests_on: tuple[tuple[str, str], ...]
+    by: str = ""
 
     def agrees(self, other: Record | None) -> bool:
         """Return whether `other`, if any, names the same cells in a file of the same name."""
@@ -66,6 +73,7 @@ class Record:
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values, its keys in the order in which Jupyter writes them."""
         return {
+            **({"by": self.by} if self.by else {}),
             "file": self.file,
             "rests_on": [{"cell": cell, "hash": hash} for cell, hash in self.rests_on],
             "updated": self.updated,
@@ -82,9 +90,9 @@ def hash_of(source: str, language: str = "python") -> str:
     return fingerprint(mask_source(source), language)
 
 
-def made(updated: str, file: str, cells: Sequence[Cell]) -> Record:
-    """Return the record of a document written from `cells`."""
-    return Record(updated, file, tuple((each.key, each.hash) for each in cells))
+def made(updated: str, file: str, cells: Sequence[Cell], by: str = "") -> Record:
+    """Return the record of a document written from `cells`; `by` is for an engine's own text."""
+    return Record(updated, file, tuple((each.key, each.hash) for each in cells), by)
 
 
 def read(value: Any) -> Record | None:
@@ -98,11 +106,12 @@ def read(value: Any) -> Record | None:
         if not isinstance(cell, str) or not isinstance(hash, str):
             return None
         pairs.append((cell, hash))
-    updated, file = value.get("updated"), value.get("file")
+    updated, file, by = (value.get(each) for each in ("updated", "file", "by"))
     return Record(
         updated if isinstance(updated, str) else "",
         file if isinstance(file, str) else "",
         tuple(pairs),
+        by if isinstance(by, str) and len(by) <= MOST_NAME else "",
     )
 
 
@@ -210,11 +219,7 @@ def filled(text: str, end: int, body: str) -> str:
     """
     newline = "\r\n" if "\r\n" in text else "\n"
     body = body.strip("\n").replace("\n", newline)
-    marks = [
-        (start, stop, text[start:stop].rstrip("\r\n"))
-        for start, stop in outside_fences(text)
-        if text[start:stop].rstrip("\r\n") in (BEGIN, END)
-    ]
+    marks = _marks(text, end)
     if not marks:
         # A line that were put below would be part of a block that is open.
         tail = f"{text}{newline}{END}"
@@ -229,9 +234,39 @@ def filled(text: str, end: int, body: str) -> str:
         if text.endswith("\n"):
             return f"{text}{newline}{block}{newline}"
         return f"{text}{newline}{newline}{block}"
-    if [each[2] for each in marks] != [BEGIN, END] or marks[0][0] < end:
+    return text[: marks[0][1]] + body + newline + text[marks[1][0] :]
+
+
+def emptied(text: str, end: int) -> str:
+    """Return the document `text` without what `filled` put there, all else as it was.
+
+    Raises `FormatError` when the lines that mark it are damaged.
+    """
+    marks = _marks(text, end)
+    if not marks:
+        return text
+    above, below = text[: marks[0][0]], text[marks[1][1] :]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    # The blank line above it, and where it ended the text the line feed too.
+    for _ in range(1 if text[marks[1][0] : marks[1][1]].endswith("\n") else 2):
+        if above[end:].endswith(newline):
+            above = above.removesuffix(newline)
+    return above + below
+
+
+def _marks(text: str, end: int) -> list[tuple[int, int]]:
+    """Return where the two lines around what is ours begin and end, nothing without them.
+
+    Raises `FormatError` for others than these two in their order, below the head.
+    """
+    found = [
+        (start, stop, text[start:stop].rstrip("\r\n"))
+        for start, stop in outside_fences(text)
+        if text[start:stop].rstrip("\r\n") in (BEGIN, END)
+    ]
+    if found and ([each[2] for each in found] != [BEGIN, END] or found[0][0] < end):
         raise FormatError(
             f"The lines {BEGIN} and {END} do not stand in it once each and in this order, so it "
             "is not known what in it may be written. Mend them, or remove both."
         )
-    return text[: marks[0][1]] + body + newline + text[marks[1][0] :]
+    return [(start, stop) for start, stop, _ in found]

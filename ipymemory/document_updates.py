@@ -13,21 +13,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ipymemory import document_files, document_records, notebooks, places, sessions
+from ipymemory import document_files, document_records, document_text, notebooks, places, sessions
 from ipymemory.document_files import Living
 from ipymemory.document_records import BEGIN, Cell
+from ipymemory.document_text import ENGINE, MODEL, Body
 from ipymemory.document_writers import Asked, Write
-from ipymemory.documents import Document, find
 from ipymemory.errors import FormatError, IpymemoryError, NotebookError, PlaceError
-from ipymemory.extractive import Chapter, write_document
+from ipymemory.extractive import Chapter
 from ipymemory.history import History
 from ipymemory.notebook_spans import with_cell
 from ipymemory.places import Project
 from ipymemory.turns import Turn, utc_now
 
 JOB = "magic_docs"
-ENGINE = "extractive"
-MODEL = "anthropic"
+
+STAYS = (
+    "a model wrote it, and its cells have changed since. It says so itself now, and a model writes "
+    "it anew; without its text the built-in engine does"
+)
+"""What is said of a document that is left to a model (M5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Updated:
     """A document with the text it had and the one it gets; `run` is its write in the history.
 
     `fresh` tells that there was nothing to do, `by_model` who wrote, and `notes` what a model was
-    refused or failed in.
+    refused or failed in. `stale`: it is a model's own text and stays stale until a model comes.
     """
 
     path: Path
@@ -46,6 +50,7 @@ class Updated:
     run: str = ""
     by_model: bool = False
     notes: tuple[str, ...] = ()
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,41 +81,6 @@ def source(path: Path, data: bytes) -> Source:
             if isinstance(each, Turn) and each.id in labels
         )
     return Source(path, content, turns, tuple(cell for _, cell in found))
-
-
-class Body:
-    """What the built-in engine tells of notebooks, made once for each level of heading.
-
-    The same for all documents of a notebook, of which there may be a hundred.
-    """
-
-    def __init__(self, chapters: Sequence[Chapter]) -> None:
-        self.chapters = tuple(chapters)
-        self._made: dict[int, str] = {}
-
-    def at(self, level: int) -> str:
-        """Return the text below a heading of `level`."""
-        if level not in self._made:
-            self._made[level] = write_document(self.chapters, level)
-        return self._made[level]
-
-
-def text_of(head: Document, text: str, body: Body) -> str:
-    """Return the document `text` as it should be, all that is not ours as it was.
-
-    Raises `FormatError` where it is not known what in it is ours.
-    """
-    marks = head.heading.lstrip(" ")
-    level = len(marks) - len(marks.lstrip("#"))
-    after = document_records.filled(text, head.end, body.at(level))
-    again = find(after)
-    kept = again is not None and (again.heading, again.instruction) == (
-        head.heading,
-        head.instruction,
-    )
-    if not kept or not after.startswith(text[: head.end].rstrip("\r\n")):
-        raise FormatError("Its heading or instruction line would have changed. It was left as is.")
-    return after
 
 
 def update_file(
@@ -178,7 +148,7 @@ def _with(
     path, prose = document.path, document.index < 0
     body, cells = told
     stale = document_records.reasons(document.record, path.name, cells)
-    after, by_model = document.text, False
+    after, by_model, left = document.text, False, False
     notes: tuple[str, ...] = ()
     # What a model wrote has none of our lines in it, and stays while it is true.
     ours = BEGIN in document.text or not document.text[document.head.end :].strip()
@@ -200,16 +170,28 @@ def _with(
         notes, by_model = answer.notes, answer.text is not None
         after = document.text if answer.text is None else answer.text
     if not by_model and (stale or (write is None and ours)):
-        after = text_of(document.head, document.text, body)
-    if after == document.text and not stale:
-        return data, Updated(path, document.title, after, after, True, "", False, notes)
-    record = document_records.made(utc_now(), path.name, cells)
+        known = document.record
+        # Below a model's own text the record stays the last line of a file.
+        whole = _without_record(document.text) if prose and known and known.by else document.text
+        made = document_text.written(document.head, whole, body, known, stale)
+        after, left = made.text, made.stale
+        if known is not None and whole != document.text:
+            after = document_records.put_in_text(after, known)
+        notes = (*notes, STAYS) if left else notes
+    if after == document.text and (left or not stale):
+        return data, Updated(path, document.title, after, after, True, "", False, notes, left)
+    engine = MODEL if by_model else ENGINE
+    by = document_text.hand(after, engine, document.record)
+    record = document_records.made(utc_now(), path.name, cells, by)
+    if left and document.record is not None:
+        # It rests on what it rested on before.
+        record = document.record
     if prose:
         after = document_records.put_in_text(after, record)
         new = after.encode("utf-8")
     else:
         new = with_cell(path, data, document.index, after, "doc", record.as_dict())
-    updated = Updated(path, document.title, document.text, after, False, "", by_model, notes)
+    updated = Updated(path, document.title, document.text, after, False, "", by_model, notes, left)
     return new, updated
 
 

@@ -218,13 +218,15 @@ class Documenting:
             turns,
             write,
         )
-        notes = [f'"{each.title}": {note}' for each in kept.done for note in each.notes]
+        done = [each for each in kept.done if not each.stale]
+        notes = [f'"{each.title}": {note}' for each in done for note in each.notes]
         return replace(
             found,
             documents=found.documents + len(kept.done),
             refused=(*found.refused, *notes, *kept.problems),
-            wrote=tuple(each.title for each in kept.done if not each.fresh),
+            wrote=tuple(each.title for each in done if not each.fresh),
             waiting=(*found.waiting, *(title for _, title in kept.waiting)),
+            stale=(*found.stale, *(each.title for each in kept.done if each.stale)),
         )
 
     def _write_on(

@@ -59,10 +59,10 @@ def written(path: Path, value: dict[str, Any]) -> Path:
     return path
 
 
-def recorded(path: Path) -> Path:
+def recorded(path: Path, by: str = "") -> Path:
     """Give every document in the notebook `path` the record of what is there now."""
     for each in of_file(path):
-        record = document_records.made("2026-12-02T00:00:00.000Z", path.name, each.cells)
+        record = document_records.made("2026-12-02T00:00:00.000Z", path.name, each.cells, by)
         data = with_cell(path, path.read_bytes(), each.index, each.text, "doc", record.as_dict())
         path.write_bytes(data)
     return path

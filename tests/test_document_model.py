@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 from model_server import Fault, ModelServer
 from scripted import good, hostile
-from test_document_files import DOC, changed, notebook, put, written
+from test_document_files import DOC, changed, notebook, put, recorded, written
 from test_document_files import folder as folder
 
 from ipymemory import cli, consent, document_files, document_records
 from ipymemory.cost import Ledger
 from ipymemory.document_model import MOST_FAILURES
-from ipymemory.document_records import BEGIN
+from ipymemory.document_records import BEGIN, END
 from ipymemory.history import History
 from ipymemory.places import Project, project_of
 
@@ -103,6 +103,69 @@ def test_a_model_writes_a_closed_notebook_is_paid_for_and_undone(
     assert len(server.requests) == asked, "nobody is asked where nothing has changed"
     assert run(capsys, "undo")[0] == 0
     assert path.read_bytes() == before
+
+
+@pytest.mark.spec("M5", "M9")
+def test_where_no_model_is_at_hand_one_line_says_that_its_text_is_stale(
+    project: Project, server: ModelServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(folder / "a.ipynb", notebook())
+    prose = folder / "ALL.md"
+    prose.write_text("# MAGIC DOC: All\n_Keep it short._\n")
+    server.brain = writes()
+    assert run(capsys, "docs", "update")[0] == 0
+    written_by_it = {each: text_of(each) for each in (path, prose)}
+    changed(path, put(3, "raw = 4"))
+    code, out, _ = run(capsys, "docs", "update", "--engine", "extractive")
+    assert code == 0 and out.count("says now that it is stale") == 2
+    assert out.count("a model wrote it, and its cells have changed since") == 2
+    assert "instead" not in out and out.endswith("\n2 living documents are left to a model.\n")
+    for each in (path, prose):
+        text = text_of(each)
+        assert text.startswith(written_by_it[each].partition("<!--")[0]), "word for word"
+        assert text.count(BEGIN) == 1 and "Overview" not in text
+        assert "_The text above is older than its cells" in text
+        end = text.rstrip().splitlines()[-1]
+        assert end == END if each == path else end.startswith("<!-- ipymemory {"), "the record"
+    assert "cells: [code 2] has changed._" in text_of(path)
+    # a check agrees with what stands there, and nothing is written twice
+    assert run(capsys, "docs", "check")[0] == 1
+    before = path.read_bytes(), prose.read_bytes()
+    code, out, _ = run(capsys, "docs", "update", "--engine", "extractive")
+    assert (path.read_bytes(), prose.read_bytes()) == before
+    assert out.endswith("\n2 living documents are left to a model.\n")
+    # the model is told what changed since it wrote, and takes the line out
+    server.requests.clear()
+    server.brain = lambda body, n: good(edit(text_of(path)[len(DOC) :], TEXT))(body, n)
+    assert run(capsys, "docs", "update", "a.ipynb")[0] == 0
+    assert "- [code 2] has changed" in prompt(server)
+    assert text_of(path) == DOC + TEXT and run(capsys, "docs", "check", "a.ipynb")[0] == 0
+    # without its text there is nothing to be left to it
+    value = json.loads(path.read_bytes())
+    value["cells"][0]["source"] = DOC
+    written(path, value)
+    changed(path, put(3, "raw = 5"))
+    assert run(capsys, "docs", "update", "a.ipynb", "--engine", "extractive")[0] == 0
+    assert "## Overview" in text_of(path) and "older" not in text_of(path)
+    assert run(capsys, "docs", "check", "a.ipynb")[0] == 0
+
+
+@pytest.mark.spec("M5", "M9")
+def test_a_text_whose_cells_are_as_they_were_says_nothing_of_being_stale(
+    project: Project, server: ModelServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for newline in ("\n", "\r\n"):
+        for end in ("", newline):
+            text = newline.join(("# MAGIC DOC: Pipeline", "", "One.")) + end
+            path = recorded(written(folder / "a.ipynb", notebook(text)), "anthropic")
+            changed(path, put(3, "raw = 4"))
+            assert run(capsys, "docs", "update", "--engine", "extractive")[0] == 0
+            assert "older than its cells" in text_of(path) and text_of(path).startswith(text)
+            value = json.loads(path.read_bytes())
+            value["cells"][3]["source"] = notebook(text)["cells"][3]["source"]
+            written(path, value)
+            assert run(capsys, "docs", "update", "--engine", "extractive")[0] == 0
+            assert text_of(path) == text, (newline, end)
 
 
 @pytest.mark.spec("L1", "L7")

@@ -130,6 +130,8 @@ PARTS = {
     "document_records": "documents",
     "document_files": "documents",
     "document_proposals": "documents",
+    "document_text": "document_updates",
+    "document_ran": "document_updates",
     "document_history": "documents",
     "document_acceptance": "documents",
     "document_keeping": "document_updates",

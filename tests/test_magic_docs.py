@@ -15,7 +15,7 @@ from made import frame
 from test_document_files import folder as folder
 from test_document_files import notebook, recorded, run, written
 
-from ipymemory import cli, document_records, document_updates, processes
+from ipymemory import cli, document_records, document_text, document_updates, processes
 from ipymemory.document_files import of_file
 from ipymemory.extractive import Chapter, write_document
 from ipymemory.extractive.document import ordered
@@ -260,7 +260,7 @@ def test_100_documents_in_one_notebook(folder: Path, monkeypatch: pytest.MonkeyP
         made.append(level)
         return write_document(chapters, level)
 
-    monkeypatch.setattr(document_updates, "write_document", counted)
+    monkeypatch.setattr(document_text, "write_document", counted)
     assert len(document_updates.update_file(path, History(place.history), dry=False)) == 100
     assert made == [1], "what is told of a notebook is made once"
     assert all("Overview" in each.text and not each.stale for each in of_file(path))

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from model_server import Fault, ModelServer
 from pages import Page
 from recorded import Clock
 from scripted import Script, good, hostile
-from test_document_files import notebook, written
+from test_document_files import notebook, recorded, written
 from test_live_documents import CODE, DOC, RAW, Book, place, session
 
 from ipymemory import (
@@ -30,7 +31,7 @@ from ipymemory import (
 )
 from ipymemory.commands import table
 from ipymemory.document_look import Looked
-from ipymemory.document_records import BEGIN, in_text
+from ipymemory.document_records import BEGIN, END, in_text
 from ipymemory.doing import Doing
 from ipymemory.events import Bus, Event
 from ipymemory.permissions import Allow
@@ -485,9 +486,58 @@ def test_what_a_model_wrote_waits_for_the_next_try_where_it_fails(
     asyncio.run(rest())
     assert book.waiting() == [], "no second text below the one that it wrote"
     assert "the model did not write it" in one.documenting.ran.error
-    assert updated(one).refused
+    looked = updated(one)
+    assert looked.refused and looked.stale == ()
+    assert book.waiting() == [], "the file does not say yet what it was written from"
+    # it was saved, and then a cell was run that is another by now
+    written(
+        book.path, notebook(proposal.source, [CODE[0], "raw = pd.read_csv('new.csv')", *CODE[2:]])
+    )
+    recorded(book.path, "anthropic")
+    looked = updated(one)
+    assert (looked.stale, len(looked.refused)) == (("Tides",), 1)
     (proposal,) = book.waiting()
-    assert BEGIN in proposal.source, "a person who asks gets one"
+    line = "_The text above is older than its cells: [code 2] has changed._"
+    assert proposal.source == f"{DOC}\nOne.\n\n{BEGIN}\n{line}\n{END}\n"
+    assert proposal.record is None, "it rests on what it rested on"
+
+
+@pytest.mark.spec("M3", "M5", "M9")
+def test_the_built_in_engine_tells_nothing_below_what_a_model_wrote(
+    book: Book, server: ModelServer
+) -> None:
+    told: list[Event] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    text = f"{DOC}\nOne.\n"
+    written(book.path, notebook(text, CODE))
+    recorded(book.path, "anthropic")
+    consent.choose(book.project, "extractive")
+    one = session(book, Clock(), bus)
+    looked = updated(one)
+    assert looked.stale == ("Tides",)
+    (proposal,) = book.waiting()
+    line = "_The text above is older than its cells: [code 2] has changed._"
+    noted = f"{text}\n{BEGIN}\n{line}\n{END}\n"
+    assert (proposal.source, proposal.engine) == (noted, "extractive")
+    assert "record" not in told[-1].details
+    live = SimpleNamespace(ask=lambda *_: looked.as_dict())
+    assert "a model wrote it" in table.call(place(book, live), ["docs", "update"]).plain
+    # the page took it and saved: the line is its own place, and the rest is left as it is
+    written(book.path, notebook(noted, CODE))
+    recorded(book.path, "anthropic")
+    book.prose(noted)
+    book.ran("tidy = raw.dropna(how='all')", "c3")
+    updated(one)
+    (proposal,) = book.waiting()
+    assert proposal.source == noted.replace("changed._", "changed; [code 3] has changed._")
+    # the cells are as they were, so the text is true again, and still the model's
+    book.ran("raw = pd.read_csv('raw.csv')", "c2", RAW)
+    book.ran("tidy = raw.dropna()", "c3")
+    assert updated(one).stale == ()
+    (proposal,) = book.waiting()
+    assert proposal.source == text and proposal.record is not None
+    assert proposal.record.by == "anthropic"
 
 
 @pytest.mark.spec("M3")

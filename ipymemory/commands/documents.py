@@ -106,13 +106,13 @@ def _updated(
     *,
     dry: bool,
 ) -> Page:
-    changed = [each for each in done if not each.fresh]
     data = {
         "documents": [
             {
                 "path": name_of(each.path),
                 "title": each.title,
                 "changed": not each.fresh,
+                "stale": each.stale,
                 "engine": "anthropic" if each.by_model else "extractive",
                 "notes": list(each.notes),
                 "run": each.run,
@@ -131,9 +131,12 @@ def _updated(
             lines.append(difference(each.before, each.after, name_of(each.path)))
         elif not each.fresh:
             undo = f"{place.prefix}undo {each.run[:SHORT]}"
-            title = plain(each.title)
-            lines.append(f'- {name_of(each.path)}: "{title}" is up to date; `{undo}` takes it back')
-        instead = "" if each.by_model or each.fresh else " The built-in engine wrote instead."
+            said = "says now that it is stale" if each.stale else "is up to date"
+            lines.append(
+                f'- {name_of(each.path)}: "{plain(each.title)}" {said}; `{undo}` takes it back'
+            )
+        kept = each.by_model or each.fresh or each.stale
+        instead = "" if kept else " The built-in engine wrote instead."
         lines += [
             f'- {name_of(each.path)}: "{plain(each.title)}": {plain(note).rstrip(".")}.{instead}'
             for note in each.notes
@@ -141,15 +144,24 @@ def _updated(
     lines += [f"- {plain(text)}" for text in (*(text for _, text in problems), *by_model.said)]
     if by_model.spent.calls:
         lines.append(f"- {_cost(by_model.spent)}")
-    lines += [*([""] if lines else []), _ending(len(done), len(changed), dry=dry)]
+    lines += [*([""] if lines else []), _ending(done, dry=dry)]
     return Page("", data, 2 if problems else 0, text="\n".join(lines))
 
 
-def _ending(all: int, changed: int, *, dry: bool) -> str:
+def _ending(done: Sequence[Updated], *, dry: bool) -> str:
     """Return the sentence below an update."""
-    if not all:
+    if not done:
         return "There is no living document that could be written here."
-    same = all - changed
+    stale = sum(each.stale for each in done)
+    changed = sum(not each.fresh for each in done if not each.stale)
+    same = len(done) - stale - changed
+    left = f"{counted(stale, 'living document')} {'is' if stale == 1 else 'are'} left to a model."
+    if stale:
+        return (
+            f"{_ending([e for e in done if not e.stale], dry=dry)} {left}"
+            if same + changed
+            else left
+        )
     if not changed:
         rest = "is up to date" if same == 1 else "are up to date"
         return f"Nothing to write: {counted(same, 'living document')} {rest}."

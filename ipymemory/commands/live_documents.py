@@ -24,7 +24,7 @@ from ipymemory.commands.pages import Arguments, Page
 from ipymemory.commands.place import Place
 from ipymemory.document_files import Found
 from ipymemory.document_proposals import Proposal
-from ipymemory.document_updates import Updated
+from ipymemory.document_updates import STAYS, Updated
 from ipymemory.documents import Document
 from ipymemory.errors import CommandError, IpymemoryError
 from ipymemory.history import SHORT, History
@@ -72,6 +72,7 @@ def _update(place: Place, title: str) -> Page:
     page = _waiting(place, title, whole=False)
     said = [f"- {_line(str(each))} was written anew" for each in told.get("wrote") or ()]
     said += [f"- {one(str(each))}" for each in told.get("refused") or ()]
+    said += [f"- {_line(str(each))}: {STAYS}." for each in told.get("stale") or ()]
     for each in told.get("waiting") or ():
         why = document_acceptance.sentence(one(str(each)), place.prefix)
         said.append(f"- {_line(str(each))}: {why}")

@@ -22,10 +22,10 @@ from ipymemory.document_changes import changes
 from ipymemory.document_files import bytes_of
 from ipymemory.document_look import Context, Look, Looked, Open
 from ipymemory.document_records import BEGIN
-from ipymemory.document_updates import ENGINE, JOB, text_of
+from ipymemory.document_updates import JOB
 from ipymemory.document_writers import Answer, Asked
 from ipymemory.dream_reading import level_of
-from ipymemory.errors import FormatError, IpymemoryError
+from ipymemory.errors import IpymemoryError
 from ipymemory.events import Bus, Event
 from ipymemory.extractive import Chapter, write_document
 from ipymemory.extractive.sources import facts_of
@@ -106,8 +106,12 @@ async def update_by_model(
             looked.propose(each, answer.text)
         elif old is not None:
             looked.leave(each, old.source)
+        elif BEGIN not in each.text and each.cell in writer.told and not _known(looked, each):
+            # It is the model's, in a notebook that was not saved since: nobody knows whether it is
+            # true.
+            looked.leave(each, each.text)
         elif by_hand or BEGIN in each.text or _unwritten(writer, looked, each):
-            _without(looked, each)
+            looked.without_model(each)
         else:
             looked.leave(each, each.text)
     return looked.keep()
@@ -115,7 +119,13 @@ async def update_by_model(
 
 def _unwritten(writer: Writer, looked: Look, document: Open) -> bool:
     """Return whether nobody is known to have written it, in the file or in this session."""
-    return looked.asked(document).record is None and document.cell not in writer.told
+    return looked.recorded(document) is None and document.cell not in writer.told
+
+
+def _known(looked: Look, document: Open) -> bool:
+    """Return whether the saved notebook says of a document that a model wrote it."""
+    record = looked.recorded(document)
+    return record is not None and bool(record.by)
 
 
 def _told(looked: Look, settings: Settings) -> str:
@@ -127,15 +137,6 @@ def _told(looked: Look, settings: Settings) -> str:
 
 def _tell_of(context: Context, cell: str) -> None:
     context.bus.emit(Event("document_now", JOB, details={"cell_id": cell}))
-
-
-def _without(looked: Look, document: Open) -> None:
-    """Have the built-in engine write it."""
-    try:
-        looked.propose(document, text_of(document.head, document.text, looked.body), ENGINE)
-    except FormatError as error:
-        looked.refused.append(f'"{document.head.title}": {error}')
-        looked.leave(document, document.text)
 
 
 async def written(writer: Writer, asked: Asked) -> Answer:

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from ipymemory import gates
 from ipymemory.config import Settings
 from ipymemory.document_look import Context, Look, Looked
-from ipymemory.document_updates import text_of
 from ipymemory.documents import find
-from ipymemory.errors import FormatError
 from ipymemory.turns import Entry
 
 
@@ -39,10 +37,7 @@ def update(context: Context, entries: Sequence[Entry]) -> Looked:
     """
     looked = Look(context, entries)
     for each in looked.documents:
-        try:
-            looked.propose(each, text_of(each.head, each.text, looked.body))
-        except FormatError as error:
-            looked.refused.append(f'"{each.head.title}": {error}')
+        looked.without_model(each)
     return looked.keep()
 
 

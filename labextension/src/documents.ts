@@ -273,7 +273,10 @@ export class Documents implements IDisposable {
     const step = { before, after: now, record: recorded(found.model), job: update.job };
     this._taken.written(update, now === before ? null : step);
     this._put(found, now, update.record);
-    this._standing.written(cell);
+    if (update.record || !this._standing.has(cell)) {
+      // A text without a record says nothing of the cells as they are.
+      this._standing.written(cell);
+    }
     void this._send(outcome, { cell, job: update.job });
     this._shown.now();
   }

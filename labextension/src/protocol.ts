@@ -52,7 +52,10 @@ export interface IStanding {
   readonly waits: boolean;
 }
 
-/** Which cells a document rests on, each with the hash of what it does, as the files name it. */
+/**
+ * Which cells a document rests on, each with the hash of what it does, as the files name it. Where
+ * an engine wrote the document itself, and not between our two lines, `by` names it.
+ */
 export interface IRecord extends JSONObject {
   file: string;
   rests_on: JSONObject[];
@@ -125,7 +128,9 @@ function readRecord(data: JSONValue | undefined): IRecord | null {
     kept.push({ cell, hash });
   }
   const file = text(data.file, 500);
-  return { file, rests_on: kept, updated: text(data.updated, 50), version };
+  const record: IRecord = { file, rests_on: kept, updated: text(data.updated, 50), version };
+  const by = text(data.by, 50);
+  return by ? { by, ...record } : record;
 }
 
 /** Return the session that a `welcome` or `status` tells. */

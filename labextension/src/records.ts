@@ -59,6 +59,7 @@ export function record(model: ICellModel, record: IRecord | null): void {
   const before = ours.doc as Partial<IRecord> | null | undefined;
   const same =
     before?.file === record.file &&
+    before.by === record.by &&
     before.version === record.version &&
     JSONExt.deepEqual(before.rests_on ?? [], record.rests_on);
   if (!same) {
