@@ -123,9 +123,11 @@ class Frontend:
             self._updates().does(str(details.get("text", "")))
         elif kind == "document":
             self._updates().made(details, str(event.get("run", "")))
-        elif kind in ("finished", "failed"):
-            self.push("notes", text=self._session.notes_text())
-            self.push("status", **self._session.state())
+        elif kind in ("finished", "failed") and self.connected:
+            from ipymemory import page_standing  # late: there is rarely a page
+
+            self.push("notes", text=page_standing.notes(self._session))
+            self.push("status", **page_standing.state(self._session))
 
     # Comms. Messages may come on a thread of the kernel's.
 
@@ -207,7 +209,7 @@ class Frontend:
         return known[kind](body)
 
     def _on_hello(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from ipymemory import __version__, page_dream, page_messages
+        from ipymemory import __version__, page_dream, page_messages, page_standing
 
         page_messages.short(body, "frontend")
         self._version, self.unknown = page_messages.short(body, "package"), False
@@ -215,14 +217,13 @@ class Frontend:
         self._hello = True
         # A page that was reloaded does not know the comm that the one before it had.
         self._announce()
-        notes = self._session.notes_text()
         return {
             "type": "welcome",
             "version": __version__,
-            "notes": notes,
+            "notes": page_standing.notes(self._session),
             "updating": self._updates().writing,
             "dream": page_dream.standing(*self._here()),
-            **self._session.state(),
+            **page_standing.state(self._session),
         }
 
     def _here(self) -> tuple[Project, Settings]:
@@ -264,13 +265,13 @@ class Frontend:
         return {"type": "ok"}
 
     def _on_command(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        from ipymemory import page_documents, page_dream, page_messages
+        from ipymemory import page_documents, page_dream, page_messages, page_standing
 
         name = page_messages.short(body, "name")
         if name == "notes":
-            return {"type": "notes", "text": self._session.notes_text()}
+            return {"type": "notes", "text": page_standing.notes(self._session)}
         if name == "status":
-            return {"type": "status", **self._session.state()}
+            return {"type": "status", **page_standing.state(self._session)}
         if name == page_documents.STANDING:
             self._updates().saved.look()
             return {"type": "ok"}

@@ -11,25 +11,25 @@ import contextlib
 import dataclasses
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipymemory import consent, processes, questions, sessions
+from ipymemory import processes, questions, sessions
 from ipymemory.client import Client
 from ipymemory.config import Settings
 from ipymemory.config_watch import ConfigWatch
 from ipymemory.errors import CommandError, IpymemoryError, WorkerError
+from ipymemory.open_page import OpenPage
 from ipymemory.places import Project, SessionFolder
 from ipymemory.problems import Problems
 from ipymemory.recorder import Recorder
 from ipymemory.redaction import Masker
 from ipymemory.sessions import Identity
 from ipymemory.streaming import Stream
-from ipymemory.transcript import Transcript, TranscriptWriter
+from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from ipymemory.page_text import PageText
 
 log = logging.getLogger(__name__)
-
-MOST_NOTES = 256 * 1024
-"""Bytes of the notes that a page is shown: several times as many as they ever have."""
 
 CLOSE_SECONDS = 1.0
 """What closing may take: a kernel that shuts down is killed after 2.5 s."""
@@ -71,9 +68,11 @@ class LiveSession:
         self.greeted: Sequence[str] = ()
         """The runs of which the line of loading told, which writes nothing."""
         self._told: set[str] = set()
-        self._page: PageText | None = None
-        self._page_lock = threading.Lock()
-        self._continued = False
+        self._page = OpenPage(
+            self._masker,
+            lambda: self.settings.capture.source_bytes,
+            lambda: self._notify("text"),
+        )
         self.frontend: ShownPage | None = None
         """The page's end here, where there is one."""
         self.on_event: Callable[[Mapping[str, Any]], None] | None = None
@@ -153,49 +152,14 @@ class LiveSession:
 
     @property
     def page(self) -> PageText:
-        """The markdown cells that the page tells of; made when one first does, by any thread."""
-        with self._page_lock:
-            if self._page is None:
-                from ipymemory.page_text import PageText  # late: there is rarely a page
-
-                most = self.settings.capture
-                self._page = PageText(
-                    self._masker, lambda: most.source_bytes, lambda: self._notify("text")
-                )
-                self._page_begins()
-            return self._page
+        """The markdown cells that the page tells of."""
+        return self._page.text
 
     @property
     def notebook(self) -> Path | None:
         """The saved notebook that this shell works for, None where none is known."""
         found = self._identity().notebook
         return found if found is not None and found.suffix == ".ipynb" else None
-
-    def _page_begins(self) -> None:
-        """Let the page's texts go on record, if there are a page and a record."""
-        if self._page is not None and self._writer is not None and self.folder is not None:
-            before = Transcript(self.folder.transcript) if self._continued else None
-            self._page.begun(self._writer, self._recorder.lines.generation, before)
-
-    def notes_text(self) -> str:
-        """Return the session's notes as they stand now, nothing where there are none."""
-        try:
-            notes = self.folder.notes.read_bytes() if self.folder is not None else b""
-        except OSError:
-            return ""
-        return notes[:MOST_NOTES].decode("utf-8", "replace")
-
-    def state(self) -> dict[str, Any]:
-        """Return what a panel says of the session, as JSON values."""
-        return {
-            "project": self.project.root.name,
-            "engine": consent.chosen(self.project) or "extractive",
-            "recording": not self.paused and not self.reason,
-            "begun": self.folder is not None,
-            "paused": self.paused,
-            "reason": self.reason,
-            "worker": self.worker,
-        }
 
     def news(self, shown: str = "") -> str:
         """Return a sentence about what was learned and not told yet, or nothing; it is told then.
@@ -352,8 +316,8 @@ class LiveSession:
             self._client.hear(self.on_event)
         self._tell(self.greeted)
         self.happened("restarted" if claim.continued else "loaded", kernel=claim.generation)
-        self._continued = claim.continued
-        self._page_begins()
+        before = claim.folder if claim.continued else None
+        self._page.begun(self._writer, claim.generation, before)
         return self._writer
 
     def _notify(self, what: str) -> None:
@@ -368,8 +332,7 @@ class LiveSession:
             self._client.configure(self.settings)
 
     def _end(self, *, drain: bool = True) -> None:
-        if self._page is not None:
-            self._page.ended()
+        self._page.ended()
         client, writer = self._client, self._writer
         self._client = self._writer = self.folder = self._problems.file = None
         if client is not None:

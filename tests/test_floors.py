@@ -120,6 +120,8 @@ PARTS = {
     "git_objects": "tools",
     "git_history": "tools",
     "git_reading": "tools",
+    "open_page": "live",
+    "page_standing": "frontend",
     "page_messages": "frontend",
     "page_text": "frontend",
     "page_documents": "frontend",
