@@ -48,6 +48,9 @@ word for word. Call Edit on {{path}}, with all edits in one answer, then stop.
 MOST_SENT = 60_000
 """Characters of cells that a model is shown for one document; the facts tell of all."""
 
+READ_ON = "Read shows the saved notebook"
+"""How a model gets at the cells that found no room."""
+
 MOST_DOCUMENT = 100_000
 """Characters of a document that a model is given: some fifty pages."""
 
@@ -96,8 +99,9 @@ def shown(cells: Sequence[tuple[str, str]], first: frozenset[str], most: int = M
         kept.add(at)
     if not kept and order:
         label, source = cells[order[0]]
-        return f"{label}\n{source[:most]}\n(the rest of it, and of the others, is not shown)"
+        left_out = f"(the rest of it, and of the others, is not shown; {READ_ON})"
+        return f"{label}\n{source[:most]}\n{left_out}"
     told = [f"{label}\n{source}" for at, (label, source) in enumerate(cells) if at in kept]
     if left := len(cells) - len(kept):
-        told.append(f"({left:,} more cells are not shown here)")
+        told.append(f"({left:,} more cells are not shown here; {READ_ON})")
     return "\n\n".join(told)

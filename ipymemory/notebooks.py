@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,11 @@ SOURCE_CHARS = 32 * 1024
 OUTPUT_CHARS = 4000
 OUTPUTS = 60
 """Bounds of a cell: those of `ipymemory.config.Capture`, and its outputs at most so many."""
+MASKED_CHARS = 4 * SOURCE_CHARS
+"""Characters of a source that are masked: a longer one is a file that somebody pasted."""
+
+_MORE = "\n[… {:,} characters left out …]"
+_MORE_OUTPUTS = "[… {:,} more outputs left out …]"
 
 _HEADING = re.compile(r"(?m)^ {0,3}#[ \t]+(?P<text>[^\n]*?)[ \t#]*$")
 _KINDS: Mapping[str, OutputKind] = {
@@ -67,11 +72,14 @@ def read(path: Path) -> NotebookFile:
     return parse(path, _data(path))
 
 
-def parse(path: Path, data: bytes) -> NotebookFile:
-    """Return what `data`, read from the notebook `path`, holds; raises `NotebookError`."""
+def parse(path: Path, data: bytes, source_chars: int = SOURCE_CHARS) -> NotebookFile:
+    """Return what `data`, read from the notebook `path`, holds; raises `NotebookError`.
+
+    Of each source at most `source_chars` and `MASKED_CHARS`; what is left out is told in it.
+    """
     content = _content(path, data)
     cells = list(_cells(path, content))
-    reader = _Reader(content)
+    reader = _Reader(content, source_chars)
     reader.quotes.add_all(_source(cell) for cell in cells if cell.get("cell_type") == "code")
     entries: list[Entry] = []
     for position, cell in enumerate(cells, start=1):
@@ -190,13 +198,14 @@ def _title(content: dict[str, Any], entries: list[Entry]) -> str:
 class _Reader:
     """Turns cells into entries; one masker for the file, so that it knows what it has seen."""
 
-    def __init__(self, content: dict[str, Any]) -> None:
+    def __init__(self, content: dict[str, Any], source_chars: int) -> None:
         metadata = _mapping(content.get("metadata"))
         language = _mapping(metadata.get("kernelspec")).get("language")
         language = language or _mapping(metadata.get("language_info")).get("name")
         self.language = language if isinstance(language, str) and language else "python"
         self.masker = Masker()
         self.quotes = Quotes()
+        self._source_chars = source_chars
 
     def entry(self, cell: dict[str, Any], position: int) -> Entry | None:
         """Return a cell as an entry; None for a raw, empty, private, own or broken one."""
@@ -211,7 +220,7 @@ class _Reader:
                 level = cell.get("level")
                 marks = level if isinstance(level, int) and 1 <= level <= 6 else 1
                 source = "#" * marks + " " + source
-            text, _ = excerpts.clip(self.masker.mask(source[: 4 * SOURCE_CHARS]), SOURCE_CHARS)
+            text = self._shortened(source, self.masker.mask)
             return Prose(id, "", text, cell_id, "file", position)
         return self._turn(cell, source, id, cell_id) if kind == "code" else None
 
@@ -221,11 +230,14 @@ class _Reader:
         given = cell.get("outputs")
         raw = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
         error = next((self._error(each) for each in raw if _kind(each) == "error"), None)
-        outputs = tuple(
-            self._output(each) for each in raw[:OUTPUTS] if _kind(each) not in ("", "error")
-        )
+        shown = [each for each in raw if _kind(each) not in ("", "error")]
+        outputs = tuple(map(self._output, shown[: OUTPUTS - 2 if len(shown) > OUTPUTS else None]))
+        if more := len(shown) - len(outputs):
+            # The last is mostly what the cell came to.
+            note = Output("display", _MORE_OUTPUTS.format(more - 1))
+            outputs = (*outputs, note, self._output(shown[-1]))
         status: Status = "error" if error else "unknown" if count is None and not raw else "ok"
-        text, _ = excerpts.clip(self.masker.mask_source(source[: 4 * SOURCE_CHARS]), SOURCE_CHARS)
+        text = self._shortened(source, self.masker.mask_source)
         began, duration = _timing(cell)
         return Turn(
             id=id,
@@ -240,6 +252,13 @@ class _Reader:
             origin="file",
             complete=True,
         )
+
+    def _shortened(self, source: str, masked: Callable[[str], str]) -> str:
+        """Return a cell's source, masked; what is left out of it, in the middle or at its end."""
+        more = len(source) - MASKED_CHARS
+        end = _MORE.format(more) if more > 0 else ""
+        most = min(self._source_chars, MASKED_CHARS) - len(end)
+        return excerpts.clip(masked(source[:MASKED_CHARS]), most)[0] + end
 
     def _output(self, raw: dict[str, Any]) -> Output:
         kind = _KINDS[_kind(raw)]

@@ -101,7 +101,9 @@ class Look:
         is_notebook = path.suffix.casefold() == ".ipynb"
         # A copy of a notebook under another name holds the same outputs.
         if is_notebook or (data.lstrip()[:1] == b"{" and b'"nbformat"' in data):
-            return _notebook(notebooks.parse(path, data), self.level)
+            # A long cell is read on with offset, like any file.
+            whole = notebooks.parse(path, data, notebooks.MASKED_CHARS)
+            return _notebook(whole, self.level)
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -170,7 +172,7 @@ class LookTool:
         # Names of files are masked too; what they hold was masked as a whole before.
         text = mask(text)
         ends = f"\n[Not all was looked at: {look.cut}.]" if look.cut else ""
-        return f"{text[: MOST_CHARS + 2000]}{ends}"
+        return f"{clipped(text, MOST_CHARS + 2000)}{ends}"
 
 
 def tool_spec(
@@ -234,19 +236,23 @@ def read(look: Look, path: Path, given: Mapping[str, Any]) -> str:
     if first > len(lines):
         raise ToolError(f"{look.name(path)} has {len(lines):,} lines.")
     told: list[str] = []
-    size = 0
+    size = wide = 0
     for number, line in enumerate(lines[first - 1 :], start=first):
         shown_line = f"{number}\t{clipped(line, LINE_CHARS)}"
         size += len(shown_line) + 1
         if len(told) >= min(given.get("limit", MOST_LINES), MOST_LINES) or size > MOST_CHARS:
             break
         told.append(shown_line)
+        wide += len(line) > LINE_CHARS
     last = first + len(told) - 1
     head = f"{look.name(path)}, lines {first} to {last} of {len(lines):,}:"
     more = (
         f"\n[{len(lines) - last:,} more; offset {last + 1} goes on.]" if last < len(lines) else ""
     )
-    return "\n".join((head, *told)) + more
+    cut = (
+        f"\n[Lines are cut at {LINE_CHARS:,} characters; Grep shows the part of one that matches.]"
+    )
+    return "\n".join((head, *told)) + (cut if wide else "") + more
 
 
 def count(look: Look, path: Path, given: Mapping[str, Any]) -> str:

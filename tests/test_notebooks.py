@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from ipymemory import markdown, notebooks
 from ipymemory.errors import NotebookError
-from ipymemory.extractive import write_notes
+from ipymemory.extractive import results, write_notes
 from ipymemory.prompts import NOTES_TEMPLATE
 from ipymemory.turns import Prose, Turn
 
@@ -140,6 +141,27 @@ def test_large_cells_are_bounded(tmp_path: Path) -> None:
     assert len(turn.outputs) <= notebooks.OUTPUTS
     assert all(len(each.text) <= notebooks.OUTPUT_CHARS for each in turn.outputs)
     assert turn.outputs[0].truncated > 200_000
+
+
+def test_what_is_left_out_of_a_cell_is_told(tmp_path: Path) -> None:
+    streams = [
+        {"output_type": "stream", "name": "stdout", "text": f"line {n}\n"} for n in range(99)
+    ]
+    result = {"output_type": "execute_result", "data": {"text/plain": "'done'"}}
+    error = {"output_type": "error", "ename": "E", "evalue": "", "traceback": []}
+    long = "x = 1\n" * 50_000
+    path = write(tmp_path, [code(long, 1, *streams, error, result), code("y = 1", 2, result)])
+    first, second = turns(path)
+    assert first.source.endswith("[… 168,928 characters left out …]")
+    assert [each.text for each in first.outputs[-2:]] == [
+        "[… 41 more outputs left out …]",
+        "'done'",
+    ]
+    assert len(first.outputs) == notebooks.OUTPUTS and first.error is not None
+    assert len(second.outputs) == 1
+    assert results.said_by(first).value == "'done'"
+    last = replace(first, outputs=(*first.outputs[:-2], first.outputs[-1], first.outputs[-2]))
+    assert results.said_by(last).value == "'done'"
 
 
 def test_counts_out_of_order_are_told_in_the_order_they_ran(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -213,6 +214,33 @@ def test_a_notebook_is_read_as_its_cells_with_what_may_be_sent(root: Path, name:
     assert "Zebulon" not in Tools(root)("Grep", pattern="Zebulon")
     assert "Zebulon" in Tools(root, "all")("Grep", pattern="Zebulon")
     assert "name" not in Tools(root, "none")("Read", name).replace(name, "")
+
+
+def test_what_is_cut_of_a_notebook_is_told_and_how_to_read_on(root: Path) -> None:
+    long = "".join(f"step_{n} = {n}\n" for n in range(5000))
+    many = [{"output_type": "stream", "name": "stdout", "text": f"line {n}"} for n in range(99)]
+    (root / "long.ipynb").write_text(
+        notebook(cell(long), {**cell("go()"), "outputs": many}, cell(f"wide = '{'ab ' * 2000}'"))
+    )
+    tools, told, offset = Tools(root, "all"), "", 1
+    while True:
+        answer = tools("Read", "long.ipynb", offset=offset)
+        told += answer
+        more = re.search(r"more; offset (\d+) goes on", answer)
+        if more is None:
+            break
+        offset = int(more[1])
+    assert all(f"\tstep_{n} = {n}\n" in told for n in range(5000))
+    assert "[… 40 more outputs left out …]" in told and "line 98" in told
+    assert "more characters]" in told and "Grep shows the part of one that matches" in told
+    assert "Lines are cut" not in tools("Read", "long.ipynb", limit=10)
+
+
+def test_an_answer_that_masking_makes_too_long_says_so(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "mask", lambda text: text + "x" * 2 * reading.MOST_CHARS)
+    assert tools("Read", "load.py").endswith("more characters]")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ _NOISE = re.compile(
     r"(?i)(?:epochs?|steps?|iter|iterations?|batch|it|eta|time|elapsed|seed|line|column|pid|size"
     r"|port|at|id|index|fold|round|memory|cell|in|out|item|max_iter|year|width|height)\Z"
 )
-_CUT = re.compile(r"… [\d,]+ characters left out …")
+_CUT = re.compile(r"… [\d,]+ (?:characters|more outputs) left out …")
 _SKIPPED = re.compile(
     r"\d+%\s*\||\bit/s\b|\bs/it\b|━{3,}|█{2,}|={8,}>?|\[#+|^\s*\d+/\d+ \[|" + _CUT.pattern
 )
@@ -62,7 +62,7 @@ def said_by(turn: Turn) -> Said:
     for output in turn.outputs:
         figures += _is_figure(output)
         text = output.text[:_MOST]
-        if not text.strip() or output.kind == "error":
+        if not text.strip() or output.kind == "error" or _CUT.fullmatch(text.strip("[] \n")):
             continue
         found = _SHAPE.search(text)
         if found:
