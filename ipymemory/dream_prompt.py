@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ipymemory.dream_copy import Copy
+from ipymemory.extractive import relative_dates
 from ipymemory.extractive.consolidating import Doubt
 from ipymemory.memory_files.values import one_line
 from ipymemory.prompts import Warn, own_prompt, within
@@ -69,4 +70,5 @@ def _line(copy: Copy, name: str) -> str:
     memory = copy.memory(copy.files[name])
     what = one_line(mask(memory.description), 200)
     head = f"- [{one_line(memory.kind, 20) or '?'}] {one_line(name, 120)}"
-    return f"{head} ({memory.modified[:10]}): {what}"
+    # From this day its relative dates are counted.
+    return f"{head} ({relative_dates.said_on(memory) or memory.modified[:10]}): {what}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ipymemory.extractive.dates import day_of, named
+from ipymemory.extractive import relative_dates
 from ipymemory.memory_files.subjects import subject_of
 from ipymemory.memory_files.values import Memory
 from ipymemory.recall.words import asked, terms
@@ -17,7 +17,6 @@ from ipymemory.recall.words import asked, terms
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n")
 _LIST = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _NUMBERED = re.compile(r"^\s*\d+[.)]\s")
-_DATE = re.compile(r" \((\d{4}-\d{2}-\d{2})\)")
 _WORD = re.compile(r"[^\s\"“”‘’(),;:!?]+")
 
 _EMPTY = frozenset(
@@ -112,18 +111,13 @@ def fault(text: str, memories: Sequence[Memory]) -> str:
 
 def _origin(sentence: str, memories: Iterable[Memory], of: dict[int, list[str]]) -> str | None:
     """Return the sentence of a memory that this one is, at most with its dates spelled out."""
-    plain = _DATE.sub("", sentence)
+    plain = relative_dates.bare(sentence)
     for each in memories:
         if sentence in of[id(each)]:
             return sentence
     for each in memories:
-        if plain in of[id(each)]:
-            day = day_of(each.modified)
-            found = named(plain, day) if day is not None else None
-            given = _DATE.findall(sentence)
-            spelled = f"{found.words} ({found.date.isoformat()})" if found is not None else ""
-            if found is not None and given == [found.date.isoformat()] and spelled in sentence:
-                return plain
+        if plain in of[id(each)] and relative_dates.agrees(sentence, relative_dates.said_on(each)):
+            return plain
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,23 @@ def test_two_of_one_subject_that_differ_are_a_question() -> None:
         ("We meet the bank this Friday.", "We meet the bank this Friday (2026-12-04)."),
         ("Fine.\nThe freeze ends in 3 days, due to the audit.",
          "Fine.\nThe freeze ends in 3 days (2026-12-05), due to the audit."),
+        ("next monday we deploy", "next monday (2026-12-07) we deploy"),
+        ("We met the bank last Friday.", "We met the bank last Friday (2026-11-27)."),
+        ("We meet this coming Sunday.", "We meet this coming Sunday (2026-12-06)."),
+        ("The demo is this weekend.", "The demo is this weekend (2026-12-05 to 2026-12-06)."),
+        ("The team met last weekend.", "The team met last weekend (2026-11-28 to 2026-11-29)."),
+        ("The launch is in two weeks.", "The launch is in two weeks (2026-12-16)."),
+        ("We meet in two weeks' time.", "We meet in two weeks' time (2026-12-16)."),
+        ("The report is due at the end of next month.",
+         "The report is due at the end of next month (2027-01-31)."),
+        ("The release is next month.", "The release is next month (2027-01)."),
+        ("The audit starts next week.", "The audit starts next week (week of 2026-12-07)."),
+        ("We moved to UTC yesterday.", "We moved to UTC yesterday (2026-12-01)."),
+        ("The bank was closed last month.", "The bank was closed last month (2026-11)."),
+        ("The visit is scheduled for tomorrow.",
+         "The visit is scheduled for tomorrow (2026-12-03)."),
+        ("We met last Friday and meet tomorrow.",
+         "We met last Friday (2026-11-27) and meet tomorrow (2026-12-03)."),
     ],
 )  # fmt: skip
 def test_a_relative_date_gets_its_day_once(said: str, dated: str) -> None:
@@ -143,7 +162,62 @@ def test_a_relative_date_gets_its_day_once(said: str, dated: str) -> None:
         "The cell says `due tomorrow`.",
         "The file is used today.",
         "Backups run on Monday.",
+        "The freeze is next Friday.",
+        "We met the bank last Tuesday.",
+        "The demo is next weekend.",
+        "The deadline was on Friday.",
+        "The report was due at the end of the month.",
+        "The charts compare yesterday with tomorrow.",
+        "Invoices go out at the end of the month.",
+        "We read the files of yesterday.",
+        "We meet on the last Friday of the month.",
+        "We look at the last month only.",
+        "The model predicts next month from last month.",
+        "The launch is in two weeks or three.",
+        "Files that were changed yesterday are loaded.",
+        "Tomorrow's prices are loaded at noon.",
+        "The release is soon.",
+        "Es ist morgen so weit.",
     ],
 )
 def test_what_is_no_day_stays(said: str) -> None:
-    assert not tidied(memory("a", said)).dated
+    found = tidied(memory("a", said)).dated
+    assert not found, found
+
+
+@pytest.mark.parametrize(
+    ("day", "said", "dated"),
+    [
+        ("2026-12-04", "The freeze is next Friday.", "next Friday (2026-12-11)"),
+        ("2026-12-04", "We meet this Friday.", ""),
+        ("2026-12-05", "We meet this Friday.", ""),
+        ("2026-12-05", "The demo is next weekend.", "next weekend (2026-12-12 to 2026-12-13)"),
+        ("2026-12-05", "We met last weekend.", ""),
+        ("2026-12-05", "The report is due at the end of the week.", ""),
+        ("2026-12-06", "The freeze is next Monday.", ""),
+        ("2026-12-06", "The audit starts next week.", ""),
+        ("2026-12-31", "The release is next month.", "next month (2027-01)"),
+        ("2028-01-31", "The report is due at the end of next month.", "month (2028-02-29)"),
+    ],
+)
+def test_the_day_on_which_it_was_said_decides(day: str, said: str, dated: str) -> None:
+    found = tidied(memory("a", said, modified=f"{day}T12:00:00.000Z")).dated
+    assert (dated in found[0].body) if dated else not found
+
+
+def turn(day: int) -> str:
+    return f"{int(datetime(2026, 12, day, 12, tzinfo=UTC).timestamp() * 1000):012x}{'0' * 12}"
+
+
+@pytest.mark.spec("D4")
+def test_a_day_is_counted_from_when_it_was_said_and_not_from_when_it_was_kept() -> None:
+    kept = memory("a", "The report is due tomorrow.", modified="2026-12-09T12:00:00.000Z")
+    said = replace(kept, source=Source("s", "n.ipynb", (turn(2), turn(2)), "", "comment"))
+    assert "tomorrow (2026-12-03)" in tidied(said).dated[0].body
+    days = replace(kept, source=Source("s", "n.ipynb", (turn(2), turn(3)), "", "comment"))
+    assert not tidied(days).dated
+    also = replace(said.source, also=(Source("t", "n.ipynb", (turn(4),), "", "comment"),))
+    assert not tidied(replace(said, source=also)).dated
+    # A notebook that somebody sent was written on any day.
+    came = replace(kept, source=Source("s", "n.ipynb", ("markdown 1",), "", "file"))
+    assert not tidied(came).dated

@@ -12,21 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ipymemory.extractive.dates import day_of, named
+from ipymemory.extractive import relative_dates
 from ipymemory.memory_files.values import Memory, Source
 
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n")
 _LIST = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
-_SURE = re.compile(
-    r"\b(?:tomorrow|(?:next|this|coming) [A-Za-z]+day|end of (?:the|this) (?:week|month|year))\b",
-    re.IGNORECASE,
-)
-_DUE = re.compile(r"\b(?:deadline|due|expires?|release|until|by)\b", re.IGNORECASE)
-_AGAIN = re.compile(
-    r"\b(?:every|each|always|usually|never|weekly|daily|monthly|whenever)\b", re.IGNORECASE
-)
-_ABSOLUTE = re.compile(r"\b\d{4}\b|\d{4}-\d{2}-\d{2}")
-_WORDS_OF_OTHERS = re.compile('[`"“”„«»|]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,25 +167,10 @@ def _doubts(left: Sequence[Memory]) -> tuple[Doubt, ...]:
 
 
 def _dated(memory: Memory) -> Dated | None:
-    body, description = (_with_days(each, memory) for each in (memory.body, memory.description))
+    said = relative_dates.said_on(memory)
+    body, description = (
+        relative_dates.dated(each, said) for each in (memory.body, memory.description)
+    )
     if (body, description) == (memory.body, memory.description):
         return None
     return Dated(memory, description, body)
-
-
-def _with_days(text: str, memory: Memory) -> str:
-    """Return `text` with the day, in brackets, behind each relative date that surely is one."""
-    said = day_of(memory.modified)
-    if said is None:
-        return text
-    pieces = re.split(r"((?<=[.!?])[ \t]+|\n)", text)
-    for n, piece in enumerate(pieces):
-        if not (_SURE.search(piece) or _DUE.search(piece)):
-            continue
-        # What comes again has no day, and what stands in quotes or code is not ours to word.
-        if any(each.search(piece) for each in (_AGAIN, _ABSOLUTE, _WORDS_OF_OTHERS)):
-            continue
-        day = named(piece, said)
-        if day is not None and piece.count(day.words) == 1:
-            pieces[n] = piece.replace(day.words, f"{day.words} ({day.date.isoformat()})")
-    return "".join(pieces)
