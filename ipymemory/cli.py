@@ -48,10 +48,13 @@ def _run(words: list[str]) -> Page:
         return Page(f"ipymemory {__version__}")
     elif {"-h", "--help"} & set(words[1:]):
         words = ["help", words[0]]
-    elif words[0] in COMMANDS and words[0] not in known:
+    # Help for such a command is asked of the same notebook.
+    asked = "help " if words[0] == "help" and len(words) > 1 else ""
+    meant = words[1] if asked else words[0]
+    if meant in COMMANDS and meant not in known:
         raise CommandError(
-            f"{words[0]} is for a running notebook or terminal IPython: type "
-            f"%memory {words[0]} there."
+            f"{meant} is for a running notebook or terminal IPython: type "
+            f"%memory {asked}{meant} there."
         )
     command = calling.find(known, words[0], PREFIX)
     arguments = calling.parse(command, words[1:], PREFIX)

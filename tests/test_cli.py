@@ -116,6 +116,14 @@ def test_what_only_a_notebook_has_is_sent_there(capsys: pytest.CaptureFixture[st
     assert "type %memory pause there" in err
 
 
+@pytest.mark.parametrize("line", ["preview --help", "preview -h", "help preview"])
+def test_help_of_what_only_a_notebook_has_is_there_too(
+    capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    code, _, err = run(capsys, line)
+    assert code == 2 and "type %memory help preview there" in err
+
+
 @pytest.mark.parametrize("line", ["", "help", "--help", "-h"])
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str], line: str) -> None:
     code, out, _ = run(capsys, line)
