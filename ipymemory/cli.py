@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ipymemory import __version__, kernel_hook, places
 from ipymemory.commands import calling, helping
+from ipymemory.commands.ingesting import INGEST
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place, Screen
 from ipymemory.commands.table import COMMANDS
@@ -75,7 +76,7 @@ def line_commands() -> dict[str, Command]:
     known = {
         name: each for name, each in COMMANDS.items() if not each.needs_session and name != "help"
     }
-    known |= {each.name: each for each in (DEMO, INSTALL_HOOK, UNINSTALL_HOOK)}
+    known |= {each.name: each for each in (INGEST, DEMO, INSTALL_HOOK, UNINSTALL_HOOK)}
     known["help"] = helping.command(known)
     return known
 

@@ -7,6 +7,7 @@
     ├── TranscriptError   a transcript cannot be read or appended to
     ├── FormatError       a file on disk is not what it should be
     │   └── NotebookError     a file that is no notebook
+    │       └── EmptyNotebook     a notebook in which nothing stands yet
     ├── SettingError      a setting has a value it cannot have
     ├── HistoryError      a write cannot be logged, shown or undone
     │   └── ChangedSince      the file is no longer what the job left
@@ -45,6 +46,10 @@ class FormatError(IpymemoryError):
 
 class NotebookError(FormatError):
     """A file that was named as a notebook is none."""
+
+
+class EmptyNotebook(NotebookError):
+    """A notebook in which nothing stands yet, so that there is nothing to tell of it."""
 
 
 class SettingError(IpymemoryError):

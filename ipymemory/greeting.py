@@ -48,7 +48,8 @@ def line(
     if found.folder is not None:
         what = "notebook" if identity.notebook or not identity.terminal else "terminal"
         name, still_open = title_and_open_error(found.folder)
-        parts.append(f"This {what} was here before{f': {name}' if name else ''}.")
+        was = "was read before" if found.folder.of_file else "was here before"
+        parts.append(f"This {what} {was}{f': {name}' if name else ''}.")
         if still_open:
             parts.append(f"Still open: {still_open}.")
         if found.restarted:

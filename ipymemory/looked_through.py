@@ -140,7 +140,8 @@ def left_behind(project: Project, own: SessionFolder) -> list[SessionFolder]:
     """
     found = []
     now = datetime.now(UTC)
-    for record, folder in sessions.every(project)[:MOST_LEFT]:
+    had = [each for each in sessions.every(project) if not each[1].of_file]
+    for record, folder in had[:MOST_LEFT]:
         if folder.id == own.id or not folder.opened.exists():
             continue
         looked = (read(folder) or LookedThrough()).read

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ipymemory import excerpts
-from ipymemory.errors import NotebookError
+from ipymemory.errors import EmptyNotebook, NotebookError
 from ipymemory.private import Quotes, is_ours, is_private
 from ipymemory.redaction import Masker
 from ipymemory.turns import CellError, Entry, Output, OutputKind, Prose, Status, Turn
@@ -69,7 +69,7 @@ class NotebookFile:
 
 def read(path: Path) -> NotebookFile:
     """Return what the notebook `path` holds; raises `NotebookError` with one sentence."""
-    return parse(path, _data(path))
+    return parse(path, bytes_of(path))
 
 
 def parse(path: Path, data: bytes, source_chars: int = SOURCE_CHARS) -> NotebookFile:
@@ -87,7 +87,7 @@ def parse(path: Path, data: bytes, source_chars: int = SOURCE_CHARS) -> Notebook
         if entry is not None:
             entries.append(entry)
     if not entries:
-        raise NotebookError(
+        raise EmptyNotebook(
             f"{path} is a notebook without a cell that says anything, so there is nothing to "
             "write notes from. Add cells, save it, and try again."
         )
@@ -108,7 +108,7 @@ def words(path: Path) -> str:
         if path.stat().st_size > 4 * MOST_WORDS:
             raise NotebookError(f"{path} holds more than {MOST_WORDS:,} characters.")
         return Masker().mask_source(path.read_text("utf-8"))
-    content, masker = _content(path, _data(path)), Masker()
+    content, masker = _content(path, bytes_of(path)), Masker()
     sheets = content.get("worksheets") if content["nbformat"] == 3 else [content]
     cells = [
         cell
@@ -125,7 +125,7 @@ def words(path: Path) -> str:
 _WANTED = "Name a notebook file (.ipynb)."
 
 
-def _data(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """Return the file's content; raises `NotebookError`."""
     try:
         if path.is_dir():
@@ -148,7 +148,7 @@ def _data(path: Path) -> bytes:
 def _content(path: Path, data: bytes) -> dict[str, Any]:
     """Return the JSON object in `data`; raises `NotebookError`."""
     if not data.strip():
-        raise NotebookError(
+        raise EmptyNotebook(
             f"{path} is empty, as a notebook is that was never saved. Save it and try again."
         )
     try:
@@ -177,7 +177,7 @@ def _cells(path: Path, content: dict[str, Any]) -> Iterator[dict[str, Any]]:
     sheets = [each for each in sheets if isinstance(each, dict)] if isinstance(sheets, list) else []
     found = [each["cells"] for each in sheets if isinstance(each.get("cells"), list)]
     if not any(found):
-        raise NotebookError(
+        raise EmptyNotebook(
             f"{path} is a notebook without cells, so there is nothing to write notes from. Add "
             "cells, save it, and try again."
         )

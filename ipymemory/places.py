@@ -31,6 +31,9 @@ HOME_VARIABLE = "IPYMEMORY_HOME"
 VERSION = 1
 """The version of ``project.json``."""
 
+OF_FILE = "file-"
+"""How the id begins of a session that no kernel had: a notebook file was read (`file_sessions`)."""
+
 _UNSAFE = re.compile(r"[^\w.-]+")
 _KEY_NAME = 40
 """Characters of the readable part of a key: file names may have 255 bytes on common systems."""
@@ -118,6 +121,11 @@ class SessionFolder:
         return self.path.name
 
     @property
+    def of_file(self) -> bool:
+        """Whether no kernel had this session: a notebook file was read."""
+        return self.id.startswith(OF_FILE)
+
+    @property
     def record(self) -> Path:
         """``session.json``."""
         return self.path / "session.json"
@@ -181,6 +189,14 @@ class SessionFolder:
     def log(self) -> Path:
         """The worker's log file, plain text."""
         return self.path / "worker.log"
+
+
+def folder_of_file(project: Project, notebook: Path) -> SessionFolder:
+    """Return the folder of the session that reading the file `notebook` makes, by its real path.
+
+    Of one notebook it is always the same one, so that whoever reads it again finds what was done.
+    """
+    return SessionFolder(project.sessions / f"{OF_FILE}{_digest(notebook)[:20]}")
 
 
 def home(configured: str = "") -> Path:
@@ -256,10 +272,13 @@ def project_key(root: Path) -> str:
     NFC-normalised (formats.md): a rule that only replaces odd characters would make one folder
     of ``spec-rl`` and ``spec/rl``.
     """
-    text = unicodedata.normalize("NFC", str(root))
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
     name = _UNSAFE.sub("-", unicodedata.normalize("NFC", root.name)).strip("-.")[:_KEY_NAME]
-    return f"{name or 'root'}-{digest}"
+    return f"{name or 'root'}-{_digest(root)[:10]}"
+
+
+def _digest(path: Path) -> str:
+    text = unicodedata.normalize("NFC", str(path))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def real_path(path: Path) -> Path:

@@ -139,8 +139,12 @@ class Sessions:
         return (Session(folder, record) for record, folder in sessions.every(self.project))
 
     def latest(self) -> Session | None:
-        """Return the session whose last turn is the newest, or None."""
-        return next(iter(self), None)
+        """Return the session whose last turn is the newest, or None.
+
+        Where no kernel had one, the notebook whose file was read last.
+        """
+        every = list(self)
+        return next((each for each in every if not each.folder.of_file), next(iter(every), None))
 
 
 @dataclass(frozen=True, slots=True)

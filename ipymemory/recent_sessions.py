@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ipymemory.errors import FormatError, PlaceError
 from ipymemory.files import read_json, write_json
-from ipymemory.places import Project
+from ipymemory.places import OF_FILE, Project
 
 SILENT = 30 * 86_400.0
 """Seconds without a turn after which a session counts as over. A kernel left open for longer than
@@ -65,7 +65,7 @@ def since(project: Project, seconds: float, own: str = "", most: int = 1_000_000
     limit, over = int(seconds * 1e9), int((now - SILENT) * 1e9)
     top = f"{project.sessions}{os.sep}"
     for name in sorted(names, reverse=True):
-        if name == own or name[0] == ".":
+        if name == own or name[0] == "." or name.startswith(OF_FILE):
             continue
         try:
             # A path as text: made of parts it would take longer than the call itself.

@@ -29,11 +29,15 @@ class SessionRecord:
     notes_through: str = ""
     extracted_through: str = ""
     pending: tuple[str, ...] = ()
+    read: Mapping[str, str] = field(default_factory=dict)
+    """Of a notebook file: the fingerprint of what it held when its notes or memories were made."""
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
         value = {each.name: getattr(self, each.name) for each in fields(self)}
+        if not self.read:
+            del value["read"]
         unknown = value.pop("unknown")
         for name in ("kernel", "worker"):
             value[name] = value[name].as_dict() if value[name] is not None else None
@@ -43,7 +47,7 @@ class SessionRecord:
     def from_dict(cls, value: Mapping[str, Any], id: str = "") -> SessionRecord:
         """Return the record that `as_dict` described; what is of the wrong type is its default."""
         version, generation = value.get("version"), value.get("generation")
-        inode, pending = value.get("inode"), value.get("pending")
+        inode, pending, read = value.get("inode"), value.get("pending"), value.get("read")
         known = {each.name for each in fields(cls)}
         texts = ("notebook", "connection", "previous", "started", "last_turn", "notes_through",
                  "extracted_through")  # fmt: skip
@@ -55,6 +59,7 @@ class SessionRecord:
             kernel=ProcessIdentity.from_dict(value.get("kernel")),
             worker=ProcessIdentity.from_dict(value.get("worker")),
             pending=tuple(map(str, pending)) if isinstance(pending, list) else (),
+            read={str(k): str(v) for k, v in read.items()} if isinstance(read, dict) else {},
             unknown={name: each for name, each in value.items() if name not in known},
             **{name: str(value[name]) for name in texts if isinstance(value.get(name), str)},
         )

@@ -23,7 +23,7 @@ from ipymemory import processes
 from ipymemory.errors import FormatError, PlaceError
 from ipymemory.files import locked, make_folder, read_json, write_atomic, write_json
 from ipymemory.left_running import last_running
-from ipymemory.places import Project, SessionFolder, real_path
+from ipymemory.places import OF_FILE, Project, SessionFolder, folder_of_file, real_path
 from ipymemory.processes import ProcessIdentity
 from ipymemory.session_record import VERSION as VERSION
 from ipymemory.session_record import SessionRecord as SessionRecord
@@ -69,7 +69,8 @@ class Found:
     @property
     def restarted(self) -> bool:
         """Whether the variables of this session are gone with an earlier kernel."""
-        return self.record is not None and self.record.kernel != processes.own()
+        had = self.folder is None or not self.folder.of_file
+        return had and self.record is not None and self.record.kernel != processes.own()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,13 @@ def find(
     """Return the session of `identity`, without changing anything; raises nothing.
 
     `kernel` is who asks, this process if it is not given. Of sessions that could be gone on with
-    the one of the same connection file comes first, then the newest.
+    the one of the same connection file comes first, then the newest. Where no kernel had one, it
+    is what was read of the notebook's file, which nobody goes on with.
     """
     kernel = kernel or processes.own()
     identity = _real(identity)
     best: Found | None = None
-    for folder in _newest(project)[:MOST_LOOKED_AT]:
+    for folder in _newest(project, of_files=False)[:MOST_LOOKED_AT]:
         idle = now - last_active(folder) >= IDLE
         if idle and best is not None:
             break
@@ -114,6 +116,9 @@ def find(
             return found
         if best is None or (continues and not best.continues):
             best = found
+    if best is None and identity.notebook is not None:
+        folder = folder_of_file(project, identity.notebook)
+        best = Found(folder, _read_or_empty(folder)) if folder.record.exists() else None
     return best or Found()
 
 
@@ -192,7 +197,7 @@ def every(project: Project) -> list[tuple[SessionRecord, SessionFolder]]:
 
 def latest_folder(project: Project) -> SessionFolder | None:
     """Return the session whose last turn is the newest, or None."""
-    return next(iter(_newest(project)), None)
+    return next(iter(_newest(project, of_files=False)), None)
 
 
 def last_active(folder: SessionFolder) -> datetime:
@@ -229,14 +234,18 @@ def _held(
     return now - last_active(folder) < FAR_OWNER
 
 
-def _newest(project: Project) -> list[SessionFolder]:
-    """Return the folders of the sessions, the newest first; reads none of their files."""
+def _newest(project: Project, *, of_files: bool = True) -> list[SessionFolder]:
+    """Return the folders of the sessions, the newest first; reads none of their files.
+
+    Without `of_files` only those that a kernel had: of the others there may be thousands.
+    """
     try:
         with os.scandir(project.sessions) as entries:
             names = [each.name for each in entries if each.is_dir()]
     except OSError:
         return []
-    found = [SessionFolder(project.sessions / each) for each in names if each[0] != "."]
+    folders = [SessionFolder(project.sessions / each) for each in names if each[0] != "."]
+    found = [each for each in folders if of_files or not each.of_file]
     return sorted(found, key=lambda folder: (_touched(folder), folder.id), reverse=True)
 
 

@@ -27,7 +27,7 @@ FLOORS = {
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside memory_files recall consent messages_api prices documents dream_lock",
     2: "agent context cost notes_base notes_checks notes_found learning document_updates",
-    3: "jobs",
+    3: "jobs ingest",
     4: "session worker engines",
     5: (
         "recorder client commands magics cli __main__ demo kernel_hook project live identity "
@@ -152,6 +152,9 @@ PARTS = {
     "dream_recovery": "dream_lock",
     "dream_line": "dream_lock",
     "dream_waiting": "dream_lock",
+    "file_notes": "ingest",
+    "file_memories": "ingest",
+    "ingest_shown": "asking",
     "dream_undo": "learning",
     "dream_shown": "asking",
     "dream_model": "session",

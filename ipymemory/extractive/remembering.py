@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ipymemory.extractive import dates, doubts, other_tongues
+from ipymemory.extractive import cells, dates, doubts, other_tongues
 from ipymemory.extractive.forms import (
     DEADLINE,
     DUE_FOR,
@@ -28,9 +28,13 @@ from ipymemory.extractive.forms import (
 )
 from ipymemory.extractive.passages import Passage
 from ipymemory.memory_files.values import Draft, Source, fingerprint, normal, one_line
+from ipymemory.turns import Turn
 
 TITLE = 60
 """Characters of a title at most."""
+
+MOST_CODE = 500
+"""Cells, the newest, whose code is compared with what is said of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,15 @@ class MemoriesMaterial:
     notebook: str = ""
     session: str = ""
     code: frozenset[str] = field(default_factory=frozenset)
+
+
+def words_of(turns: Sequence[Turn]) -> frozenset[str]:
+    """Return the words of cells' code without their comments, for `MemoriesMaterial.code`."""
+    return frozenset(
+        word
+        for each in turns[-MOST_CODE:]
+        for word in normal(re.sub(r"#.*", " ", cells.take_apart(each.source).python)).split()
+    )
 
 
 def drafts(material: MemoriesMaterial) -> tuple[Draft, ...]:

@@ -8,20 +8,19 @@ kept, both engines share (`learning`).
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 
 from ipymemory import looked_through, sessions
 from ipymemory.errors import HistoryError, IpymemoryError, MemoryRefused
-from ipymemory.extractive import cells, passages
-from ipymemory.extractive.remembering import MemoriesMaterial, drafts
+from ipymemory.extractive import passages
+from ipymemory.extractive.remembering import MemoriesMaterial, drafts, words_of
 from ipymemory.history import History, Run
 from ipymemory.learning import JOB, Context, Extracted, Keeping, Said, record
 from ipymemory.learning_gate import turns_of
 from ipymemory.looked_through import LookedThrough
 from ipymemory.memory_files import PERSONS, Draft
-from ipymemory.memory_files.values import normal, one_line
+from ipymemory.memory_files.values import one_line
 from ipymemory.turns import Entry, Turn, new_id
 
 log = logging.getLogger(__name__)
@@ -30,9 +29,6 @@ ENGINE = "extractive"
 
 EVERY_TURNS = 1
 """Turns after which it looks, where the setting does not say (behaviour E4)."""
-
-MOST_CODE = 500
-"""Cells, the newest, whose code is compared with what is said of it."""
 
 
 def extract(context: Context, entries: Sequence[Entry], size: int = 0) -> Extracted:
@@ -105,15 +101,8 @@ class _Run:
 
     def material(self, said: tuple[passages.Passage, ...]) -> MemoriesMaterial:
         """Return what the engine works from."""
-        turns = [each for each in self.entries if isinstance(each, Turn)][-MOST_CODE:]
-        code = {
-            word
-            for each in turns
-            for word in normal(re.sub(r"#.*", " ", cells.take_apart(each.source).python)).split()
-        }
-        return MemoriesMaterial(
-            said, self.context.notebook, self.context.folder.id, frozenset(code)
-        )
+        code = words_of([each for each in self.entries if isinstance(each, Turn)])
+        return MemoriesMaterial(said, self.context.notebook, self.context.folder.id, code)
 
     def keep(self, draft: Draft, run: Run) -> None:
         """Save or propose `draft`, or note why not."""
