@@ -55,19 +55,22 @@ class Listener:
         self._waiting = waiting
         self._on_heard = on_heard
 
-    def listen(self, source: End) -> bool:
-        """Read until the end of the pipe; return False where rubbish was all that came."""
+    def listen(self, source: End, on_left: Callable[[int], None]) -> bool:
+        """Read until the end of the pipe; return False where rubbish was all that came.
+
+        `on_left` is called with the exit code that the worker says it leaves with.
+        """
         splitter, before = Splitter(), self.garbage
         while data := source.read():
             for line in splitter.feed(data):
                 message = decode(line)
-                if message is None or not self._hear(message):
+                if message is None or not self._hear(message, on_left):
                     self.garbage += 1
             if self.garbage - before > MOST_GARBAGE:
                 return False
         return True
 
-    def _hear(self, message: Mapping[str, Any]) -> bool:
+    def _hear(self, message: Mapping[str, Any], on_left: Callable[[int], None]) -> bool:
         """Take in a message; return whether it was one."""
         kind = message["type"]
         if kind == "heard":
@@ -90,6 +93,12 @@ class Listener:
             if ask is not None:
                 failed = "" if message.get("ok") else str(message.get("error") or "it failed")
                 ask.answer(message.get("value"), failed)
+            return True
+        if kind == "left":
+            code = message.get("code")
+            if not isinstance(code, int):
+                return False
+            on_left(code)
             return True
         return bool(kind == "ready")
 

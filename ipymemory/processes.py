@@ -22,6 +22,8 @@ _SAME_BOOT = 300.0
 """Seconds by which two readings of one boot may differ where it is a time of day: Windows and
 macOS work it out from the clock, which is corrected meanwhile."""
 
+_LONGEST_LINE = 4096
+
 _LINUX = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -142,7 +144,12 @@ def _started(pid: int) -> float | None:
 def _started_on_linux(pid: int) -> float | None:
     """Return the seconds from the boot to the start, by proc(5): ``stat``, fields 3 and 22."""
     try:
-        line = Path(f"/proc/{pid}/stat").read_bytes()
+        # Without a file object, which costs several times as much.
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            line = os.read(descriptor, _LONGEST_LINE)
+        finally:
+            os.close(descriptor)
         # The name of the program comes second, in brackets, and may itself hold brackets.
         state, *rest = line[line.rindex(b")") + 2 :].split()
         return None if state in (b"Z", b"X") else int(rest[18]) / os.sysconf("SC_CLK_TCK")

@@ -24,7 +24,7 @@ from ipymemory.listening import Ask, Listener
 from ipymemory.pipes import End, encode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.restarts import DEATHS_AN_HOUR, Restarts, Suspicion
-from ipymemory.starting import Started
+from ipymemory.started import Started
 from ipymemory.unheard import Unheard
 
 log = logging.getLogger(__name__)
@@ -36,10 +36,9 @@ for ever, by a child that user code forked while the worker was started."""
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """The reader's last word: this process said nothing more and ended with this code."""
+    """The reader's last word: this process said nothing more and ended."""
 
     process: Started
-    code: int
 
 
 class _Bye:
@@ -108,7 +107,7 @@ class Sender:
     def worker_pid(self) -> int | None:
         """The process id of the worker while it runs."""
         process = self._process
-        return process.pid if process is not None and process.poll() is None else None
+        return process.pid if process is not None and process.running else None
 
     def wake(self, ask: Ask | None = None) -> bool:
         """Give the thread something to do; return False when there can be no thread."""
@@ -136,7 +135,7 @@ class Sender:
             self._thread.join(max(0.0, end - time.monotonic()))
         process = self._process
         if not drain and process is not None:
-            starting.kill(process)
+            process.kill()
         if self._reader is not None:
             self._reader.join(max(0.0, end - time.monotonic()))
 
@@ -153,7 +152,7 @@ class Sender:
                 if isinstance(message, Ask):
                     self._asks.append(message)
                 elif isinstance(message, _Ended):
-                    self._bury(message.process, message.code)
+                    self._bury(message.process)
                 self._step()
             except Exception as error:
                 log.exception("the worker was not reached")
@@ -175,12 +174,12 @@ class Sender:
     def _step(self) -> None:
         process = self._process
         self._asks = deque(each for each in self._asks if each.number in self.waiting)
-        if process is not None and (code := process.poll()) is not None:
+        if process is not None and not process.running:
             now = time.monotonic()
             self._dead = now if self._dead is None else self._dead
             if now < self._dead + READER_SECONDS:
                 return
-            self._bury(process, code)
+            self._bury(process)
         elif (
             process is not None
             and not self._why
@@ -188,7 +187,7 @@ class Sender:
         ):
             self._why = f"it did not hear for {self._suspicion.limit:g} s and was ended"
             self._suspicion.ended(hung=True)
-            starting.kill(process)
+            process.kill()
             return
         if self._process is None:
             if not self.hinted and not self._asks:
@@ -252,7 +251,7 @@ class Sender:
         try:
             self._reader = _thread(lambda: self._read_all(process, source), "ipymemory-reader")
         except RuntimeError:
-            starting.kill(process)
+            process.kill()
             process.wait()
             out.close()
             source.close()
@@ -275,7 +274,7 @@ class Sender:
             "parent": processes.own().as_dict(),
         }
 
-    def _bury(self, process: Started, code: int) -> None:
+    def _bury(self, process: Started) -> None:
         """Clear up after a worker that ended; what it left undone is for the next one."""
         if process is not self._process:
             return
@@ -285,6 +284,7 @@ class Sender:
         lost = bool(self._unheard)
         self._unheard.clear()
         sent = [each for each in tuple(self.waiting.values()) if each.sent]
+        code = process.code
         if code == 0 and not self._why:
             self._restarts.went_well()
             self._suspicion.ended(hung=False)
@@ -293,7 +293,8 @@ class Sender:
             self.hinted = self.hinted or lost
             return
         lived = time.monotonic() - self._began
-        self._failed(self._why or f"it ended with code {code}", lived)
+        how = "without a word" if code is None else f"with code {code}"
+        self._failed(self._why or f"it ended {how}", lived)
         self._refuse(sent, f"The worker ended before it answered: {self.last_error}. Try again.")
         self.hinted = True
 
@@ -316,18 +317,21 @@ class Sender:
     # The reader's thread, one a process.
 
     def _read_all(self, process: Started, source: End) -> None:
+        def left(code: int) -> None:
+            process.said = code
+
         try:
-            if not self.listener.listen(source):
+            if not self.listener.listen(source, left):
                 self._why = "it wrote rubbish"
-                starting.kill(process)
+                process.kill()
             source.close()
-            code = process.wait()
+            process.wait()
         except Exception:
             log.exception("the worker's answers could not be read")
-            code = -1
+            self._why = "its answers could not be read"
             source.close()
-            starting.kill(process)
-        self._queue.put(_Ended(process, code))
+            process.kill()
+        self._queue.put(_Ended(process))
 
     def _on_heard(self) -> None:
         self._unheard.heard()

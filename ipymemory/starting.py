@@ -9,7 +9,6 @@ into, behind all else, where they hide nothing.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -18,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import ipymemory
+from ipymemory import started
 from ipymemory.messages_api.address import VARIABLES
 from ipymemory.pipes import End
-
-log = logging.getLogger(__name__)
+from ipymemory.started import Child, Process, Started
 
 LOG_BYTES = 1_000_000
 """The worker's log begins anew when it is longer."""
@@ -57,13 +56,6 @@ main()
 """
 
 
-class Started(subprocess.Popen[bytes]):
-    """A process that may outlive this one; a thread of the client waits for it and reaps it."""
-
-    def __del__(self, *rest: Any) -> None:
-        """Say nothing of a process that still runs, also in a child that user code forked."""
-
-
 def worker_command() -> list[str]:
     """Return the command that starts a worker."""
     here = _working_folder()
@@ -86,29 +78,34 @@ def start(command: Sequence[str], folder: Path, log: Path) -> tuple[Started, End
 
     Its standard error is appended to `log`. Raises `OSError`.
     """
+    leave = started.can_be_left()
+    whole = started.left(command) if leave else list(command)
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
     try:
-        errors = _open_log(log)
         try:
-            process = Started(
-                list(command),
-                stdin=theirs_in,
-                stdout=theirs_out,
-                stderr=errors,
-                cwd=folder,
-                **_apart(),
-            )
+            process = _begun(whole, folder, log, theirs_in, theirs_out)
+            if leave:
+                # At once, and nothing between: until then a cell that waits may meet the shell.
+                # Where a cell was first and reaped it, this returns as well.
+                process.wait()
         finally:
-            os.close(errors)
+            os.close(theirs_in)
+            os.close(theirs_out)
+        one = started.adopted(process.returncode, ours_in) if leave else Child(process)
     except BaseException:
         os.close(ours_out)
         os.close(ours_in)
         raise
+    return one, End(ours_out), End(ours_in)
+
+
+def _begun(command: list[str], folder: Path, log: Path, source: int, out: int) -> Process:
+    errors = _open_log(log)
+    try:
+        return Process(command, stdin=source, stdout=out, stderr=errors, cwd=folder, **_apart())
     finally:
-        os.close(theirs_in)
-        os.close(theirs_out)
-    return process, End(ours_out), End(ours_in)
+        os.close(errors)
 
 
 def engine_environment() -> dict[str, str | None]:
@@ -161,11 +158,3 @@ def _working_folder() -> set[str]:
         return {"", ".", str(Path.cwd()), os.path.realpath(".")}
     except OSError:
         return {"", "."}
-
-
-def kill(process: Started) -> None:
-    """End `process` at once, also one that was stopped; nothing happens when it is gone."""
-    try:
-        process.kill()
-    except (OSError, subprocess.SubprocessError):
-        log.warning("the worker %d could not be ended", process.pid)

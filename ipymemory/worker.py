@@ -2,11 +2,12 @@
 
 It hears ``hello`` first, then ``turn`` whenever something was recorded, ``settings``,
 ``environment``, ``ask``, ``cancel`` and ``bye``; it says ``heard`` for each of them, ``ready``
-once, ``event`` and ``reply``, and before the reply of the assistant a ``piece`` for what it says
-meanwhile. The turns themselves it reads from the transcript, so a worker that dies loses nothing.
-It ends when the pipe closes, when its parent is gone (a child that user code forked may hold the
-pipe open), on ``bye``, and after `Engine.idle_minutes` with nothing to do; a run in flight may
-take `Engine.drain_seconds` more.
+once, ``event`` and ``reply``, before the reply of the assistant a ``piece`` for what it says
+meanwhile, and as its last word ``left`` with its exit code, which only a parent is told: the
+kernel is none. The turns themselves it reads from the transcript, so a worker that dies loses
+nothing. It ends when the pipe closes, when the kernel is gone (a child that user code forked may
+hold the pipe open), on ``bye``, and after `Engine.idle_minutes` with nothing to do; a run in
+flight may take `Engine.drain_seconds` more.
 
 The protocol runs on duplicates of descriptors 0 and 1. 1 itself goes where 2 goes, to the log, so
 that a stray print cannot break it.
@@ -39,7 +40,7 @@ from ipymemory.session import MemorySession
 log = logging.getLogger(__name__)
 
 PARENT_SECONDS = 2.0
-"""How often a thread looks whether the parent lives: one system call."""
+"""How often a thread looks whether the kernel lives."""
 
 CANCEL_SECONDS = 2.0
 """What a run that is over its time may take to stop."""
@@ -62,19 +63,23 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    code = 1
+    code, worker = 1, None
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         logging.basicConfig(
             stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
         )
         processes.lower_priority()
-        code = asyncio.run(Worker(source, out).serve())
+        worker = Worker(source, out)
+        code = asyncio.run(worker.serve())
     except BaseException:
         log.exception("the worker failed")
     finally:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(Exception):
             sys.stderr.flush()
+        with contextlib.suppress(Exception):
+            if worker is not None:
+                worker.leave(code)
         # Its threads may still wait for a line that never comes.
         os._exit(code)
 
@@ -87,7 +92,6 @@ class Worker:
         self._outlet = Outlet(out)
         self._session: MemorySession | None = None
         self._parent: ProcessIdentity | None = None
-        self._is_child = False
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers = Answers(self._outlet.say, lambda: self._session)
@@ -118,8 +122,12 @@ class Worker:
             self._start_due()
         self._over.set()
         await self._drain()
-        self._outlet.close(LAST_WORDS_SECONDS)
         return self._code
+
+    def leave(self, code: int) -> None:
+        """Say as the last word that it ends with `code`."""
+        self._outlet.say({"type": "left", "code": code})
+        self._outlet.close(LAST_WORDS_SECONDS)
 
     # Two threads that only watch.
 
@@ -137,7 +145,7 @@ class Worker:
         self._hand_over(loop, None)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the loop when the parent is gone, and end a process that does not come to an end."""
+        """Tell the loop when the kernel is gone, and end a process that does not come to an end."""
         while not self._over.wait(PARENT_SECONDS):
             if self._orphaned():
                 self._hand_over(loop, None)
@@ -146,6 +154,7 @@ class Worker:
         drain = session.settings.engine.drain_seconds if session is not None else 0.0
         time.sleep(drain + CANCEL_SECONDS + STUCK_SECONDS)
         log.error("the worker was stuck and is ended")
+        self.leave(3)
         os._exit(3)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop, message: Message | None) -> None:
@@ -155,17 +164,7 @@ class Worker:
 
     def _orphaned(self) -> bool:
         """Return whether the kernel is gone, though the pipe may be open."""
-        parent = self._parent
-        if parent is None:
-            return False
-        if os.name != "nt":
-            if os.getppid() == parent.pid:
-                self._is_child = True
-                return False
-            if self._is_child:
-                return True
-        # Started through another program, as a virtual environment of Windows does.
-        return not processes.alive(parent)
+        return self._parent is not None and not processes.alive(self._parent)
 
     # The loop.
 

@@ -76,6 +76,7 @@ PARTS = {
     "sending": "client",
     "unheard": "client",
     "starting": "client",
+    "started": "client",
     "listening": "client",
     "streaming": "client",
     "pieces": "worker",

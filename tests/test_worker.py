@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from recorded import Recorded, until
-from workers import SLOW, Piped, faulty
+from workers import SLOW, Piped, faulty, gone
 
 from ipymemory import lines, sessions
 from ipymemory.pipes import MOST_LINE, End, Outlet, Splitter, decode
@@ -253,7 +253,7 @@ def test_a_child_that_holds_the_pipe_keeps_no_orphan(
     )
     worker = int(kernel.stdout)
     try:
-        until(lambda: not psutil.pid_exists(worker), "the end of the orphan")
+        until(lambda: gone(worker), "the end of the orphan")
     finally:
         for each in psutil.process_iter(["cmdline"]):
             if str(tmp_path / "other") in (each.info["cmdline"] or ()):

@@ -56,6 +56,11 @@ def stand_in(code: str) -> list[str]:
     return [sys.executable, "-I", "-c", code]
 
 
+def gone(pid: int) -> bool:
+    """Return whether that process has ended; who is its parent now may take time to reap it."""
+    return processes.identity(pid) is None
+
+
 class Piped:
     """A worker on two pipes, spoken to line by line."""
 
