@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
 
@@ -105,6 +106,16 @@ class Kernel:
     def pid(self) -> int:
         """The kernel's process id."""
         return int(self.manager.provisioner.pid)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the workers that run for its home: no children of its, but at work in there."""
+        home, found = self.home.resolve(), []
+        for each in psutil.process_iter(["cwd", "status"]):
+            cwd = each.info["cwd"]
+            dead = each.info["status"] == psutil.STATUS_ZOMBIE
+            if cwd and not dead and Path(cwd).resolve().is_relative_to(home):
+                found.append(each)
+        return found
 
     def send(self, code: str, *, cell_id: str | None = None, **options: Any) -> str:
         """Send a cell to run; return the request's id."""

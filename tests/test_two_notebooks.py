@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from kernels import Kernel, eventually
 
@@ -92,7 +91,7 @@ def test_what_a_killed_kernel_left_the_next_session_looks_through(
     first.run("x = 1")
     eventually(first.notes, "the worker runs")
     first.run(MEDIAN + "\nx = 2")
-    for each in psutil.Process(first.pid).children():
+    for each in first.workers():
         each.kill()
     first.kill()
     assert memories(first) == []

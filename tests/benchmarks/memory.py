@@ -32,8 +32,7 @@ def rows(runs: int) -> list[Row]:
                     if name == "ours":
                         eventually(lambda k=kernel: k.notes(), "the notes are there")
                         time.sleep(4.0)
-                        children = process.children()
-                        worker.append(sum(c.memory_info().rss for c in children) / _MB)
+                        worker.append(sum(w.memory_info().rss for w in kernel.workers()) / _MB)
                     sizes.append(process.memory_info().rss / _MB)
                 finally:
                     kernel.close()
