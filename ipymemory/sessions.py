@@ -23,7 +23,7 @@ from ipymemory import processes
 from ipymemory.errors import FormatError, PlaceError
 from ipymemory.files import locked, make_folder, read_json, write_atomic, write_json
 from ipymemory.left_running import last_running
-from ipymemory.places import OF_FILE, Project, SessionFolder, folder_of_file, real_path
+from ipymemory.places import Project, SessionFolder, folder_of_file, real_path
 from ipymemory.processes import ProcessIdentity
 from ipymemory.session_record import VERSION as VERSION
 from ipymemory.session_record import SessionRecord as SessionRecord
