@@ -21,6 +21,7 @@ from ipymemory.listening import Ask
 from ipymemory.pipes import encode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.sending import Sender
+from ipymemory.starting import Unseen
 from ipymemory.streaming import Stream
 
 MOST_ASKED = 32 * 1024
@@ -44,7 +45,7 @@ def fits(question: str) -> bool:
 class Client:
     """One worker for one session, from the first `hint` to `close`.
 
-    `command` is what starts a worker, None for our own.
+    `command` is what starts a worker, None for our own; `unseen` knows when a cell runs.
     """
 
     def __init__(
@@ -53,12 +54,13 @@ class Client:
         project: Project,
         settings: Settings,
         command: Sequence[str] | None = None,
+        unseen: Unseen | None = None,
     ) -> None:
         self._folder = folder
         self._pid = os.getpid()
         self._numbers = itertools.count(1)
         self._closing = False
-        self._sender = Sender(folder, project, settings, command)
+        self._sender = Sender(folder, project, settings, command, unseen or Unseen())
 
     @property
     def state(self) -> str:
@@ -100,6 +102,11 @@ class Client:
         sender.hinted = True
         if not sender.wake():
             sender.hinted = False
+
+    def cell_ended(self) -> None:
+        """Have a worker started that waited for the end of a cell. Never blocks, never raises."""
+        if self._sender.hinted and not self._closing and os.getpid() == self._pid:
+            self._sender.wake()
 
     def configure(self, settings: Settings) -> None:
         """Use `settings` in the worker from its next run on. Never blocks, and never raises."""

@@ -28,6 +28,7 @@ from ipymemory.problems import Problems
 from ipymemory.recorder import Recorder
 from ipymemory.redaction import Masker
 from ipymemory.sessions import Identity
+from ipymemory.starting import Unseen
 from ipymemory.streaming import Stream
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
@@ -64,6 +65,7 @@ class LiveSession:
         self._masker = Masker()
         self._writer: TranscriptWriter | None = None
         self._client: Client | None = None
+        self._unseen = Unseen()
         self._pid = os.getpid()
         self.greeted: Sequence[str] = ()
         """The runs of which the line of loading told, which writes nothing."""
@@ -300,7 +302,9 @@ class LiveSession:
     # What the recorder calls.
 
     def _new_recorder(self) -> Recorder:
-        return Recorder(self._shell, self._begin, self.settings, self._notify, self._masker)
+        return Recorder(
+            self._shell, self._begin, self.settings, self._notify, self._masker, self._on_cell
+        )
 
     def _begin(self) -> TranscriptWriter:
         """Claim the session for the first turn; raises what the recorder shows as its reason."""
@@ -311,7 +315,7 @@ class LiveSession:
         self._problems.file = claim.folder.path / "kernel.log"
         self._writer = TranscriptWriter(claim.folder, claim.record.id)
         self._recorder.lines.generation = claim.generation
-        self._client = Client(claim.folder, self.project, self.settings)
+        self._client = Client(claim.folder, self.project, self.settings, unseen=self._unseen)
         if self.on_event is not None:
             self._client.hear(self.on_event)
         self._tell(self.greeted)
@@ -326,6 +330,15 @@ class LiveSession:
             self._client.hint()
         if what in ("end", "held"):
             self.watch.nudge()
+
+    def _on_cell(self, runs: bool) -> None:
+        """Note on the cell's thread whether one of the user's runs."""
+        if runs:
+            self._unseen.cell_begins()
+            return
+        self._unseen.cell_runs = False
+        if self._client is not None:
+            self._client.cell_ended()
 
     def _on_setting(self, change: Any) -> None:
         if self._client is not None:

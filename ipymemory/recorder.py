@@ -41,7 +41,8 @@ class Recorder:
     """Records the cells of `shell` from `install` to `remove`.
 
     `begin` gives the writer when the first turn asks for it; `notify` is told what was written
-    (``begin``, ``end``, ``outputs``) and must not block.
+    (``begin``, ``end``, ``outputs``) and must not block. `on_cell` is told on its thread that
+    a cell begins, True, and that it ended, False, also of one that is not recorded.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Recorder:
         settings: Settings,
         notify: Callable[[str], None],
         masker: Masker,
+        on_cell: Callable[[bool], None] = lambda runs: None,
     ) -> None:
         self.paused = False
         self.private = False
@@ -59,6 +61,7 @@ class Recorder:
         self.lines = OnRecord(begin, settings, masker)
         self._settings = settings
         self._notify = notify
+        self._on_cell = on_cell
         self._masker = masker
         self._pid = os.getpid()
         self._unseen = False
@@ -180,6 +183,7 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
+            self._on_cell(True)
             private = is_private(info.raw_cell) or (
                 self._private_cells.any and self._private_cells.goes_on(info.raw_cell)
             )
@@ -201,6 +205,9 @@ class Recorder:
                 if self._private_cells.any:
                     self._private_cells.ended(result)
                 self._cell_ended(result)
+                running = self._turns.get(self._key())
+                if running is None or running.ended:
+                    self._on_cell(False)
         except BaseException as error:  # noqa: BLE001 - as above
             self.lines.failed(error)
 

@@ -25,6 +25,7 @@ from ipymemory.pipes import End, encode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.restarts import DEATHS_AN_HOUR, Restarts, Suspicion
 from ipymemory.started import Started
+from ipymemory.starting import Unseen
 from ipymemory.unheard import Unheard
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Sender:
         project: Project,
         settings: Settings,
         command: Sequence[str] | None,
+        unseen: Unseen,
     ) -> None:
         self.settings = settings
         self.hinted = False
@@ -72,6 +74,7 @@ class Sender:
         self._folder = folder
         self._project = project
         self._command = command
+        self._unseen = unseen
         self._queue: queue.SimpleQueue[Ask | _Ended | _Bye | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._thread_lock = threading.Lock()
@@ -167,7 +170,7 @@ class Sender:
             since = self._unheard.since
             if since is not None:
                 until.append(self._suspicion.next_look(since))
-        if self._process is None and (self.hinted or self._asks):
+        if self._process is None and self._wanted:
             until.append(self._restarts.not_before)
         return max(0.01, min(until) - time.monotonic()) if until else None
 
@@ -190,7 +193,7 @@ class Sender:
             process.kill()
             return
         if self._process is None:
-            if not self.hinted and not self._asks:
+            if not self._wanted:
                 return
             if not self._start():
                 self._refuse(self._asks, f"The worker does not run: {self.last_error}. Try again.")
@@ -231,11 +234,18 @@ class Sender:
         if self._out is not None:
             self._out.write(data)
 
+    @property
+    def _wanted(self) -> bool:
+        """Whether a worker is to be started: for a turn not before the cell that runs has ended."""
+        return bool(self._asks) or (self.hinted and not self._unseen.cell_runs)
+
     def _start(self) -> bool:
         """Start a worker where it is time; return whether there is one now."""
-        now = time.monotonic()
-        if now < self._restarts.not_before:
-            return False
+        with self._unseen.lock:
+            now = time.monotonic()
+            return now >= self._restarts.not_before and self._wanted and self._begin(now)
+
+    def _begin(self, now: float) -> bool:
         self._ever, self._began, self._why = True, now, ""
         self._unheard.clear()
         self._cancels.clear()

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -85,8 +87,7 @@ def test_a_cell_waits_for_its_own_child_also_when_the_worker_ends_meanwhile(
 ) -> None:
     worker = worker_of(kernel)
     ran = kernel.run(
-        # What a start shows for a moment is not what is asked here.
-        "restarts.FIRST_WAIT = 60.0\n"
+        "restarts.FIRST_WAIT = 0.02\n"
         "import signal\n"
         "told = []\n"
         "signal.signal(signal.SIGCHLD, lambda *rest: told.append(1))\n"
@@ -100,6 +101,34 @@ def test_a_cell_waits_for_its_own_child_also_when_the_worker_ends_meanwhile(
     )
     assert ran.text == "True 7 [1]\n"
     assert gone(worker)
+    # The next one waited for the end of the cell.
+    eventually(kernel.workers, "another one")
+
+
+@pytest.mark.kernel
+@pytest.mark.spec("L2")
+def test_the_first_cells_see_nothing_of_the_shell_that_starts_it(tmp_path: Path) -> None:
+    """A blocked ``os.wait()`` would return with the shell, though it is reaped at once."""
+    kernel = Kernel(tmp_path)
+    try:
+        kernel.run("%load_ext ipymemory")
+        first = kernel.send(
+            "import os, signal, time\ntold = []\n"
+            "signal.signal(signal.SIGCHLD, lambda *rest: told.append(1))\n"
+            "time.sleep(0.5)\nprint(told)"
+        )
+        others = [
+            kernel.send(
+                "child = os.fork()\nif child == 0:\n    time.sleep(0.1)\n    os._exit(0)\n"
+                "print(os.wait()[0] == child)"
+            )
+            for _ in range(3)
+        ]
+        assert kernel.collect(first).text == "[]\n"
+        assert [kernel.collect(each).text for each in others] == ["True\n"] * 3
+        assert len(kernel.workers()) == 1
+    finally:
+        kernel.close()
 
 
 @pytest.mark.kernel
@@ -142,6 +171,47 @@ def test_a_kernel_that_shuts_down_has_its_worker_finish_first(kernel: Kernel) ->
 
 
 # The shell that starts it.
+
+
+@pytest.mark.worker
+@pytest.mark.spec("L2", "L3")
+def test_a_turn_starts_it_when_no_cell_runs_and_a_question_at_once(recorded: Recorded) -> None:
+    unseen = starting.Unseen()
+    client = Client(recorded.folder, recorded.project, Settings(), unseen=unseen)
+    unseen.cell_begins()
+    recorded.cell("x = 1")
+    client.hint()
+    client.hint()
+    time.sleep(0.3)
+    assert client.state == "not started"
+    assert client._sender._patience() is None, "its thread sleeps meanwhile"
+    unseen.cell_runs = False
+    client.cell_ended()
+    until(lambda: "x = 1" in recorded.notes(), "notes")
+    client.close(5.0)
+    client = Client(recorded.folder, recorded.project, Settings(), unseen=unseen)
+    unseen.cell_begins()
+    assert client.ask("ping", 20) == "pong"
+    client.close(5.0)
+
+
+def test_a_cell_that_begins_waits_for_a_start_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(starting, "UNSEEN_SECONDS", 20.0)
+    unseen = starting.Unseen()
+    unseen.lock.acquire()
+    cell = threading.Thread(target=unseen.cell_begins)
+    cell.start()
+    cell.join(0.2)
+    assert cell.is_alive() and unseen.cell_runs
+    unseen.lock.release()
+    cell.join(20)
+    assert not cell.is_alive() and not unseen.lock.locked()
+    monkeypatch.setattr(starting, "UNSEEN_SECONDS", 0.05)
+    with unseen.lock:
+        unseen.cell_begins()
+
 
 USER = """
 import json, os, signal, sys, threading, time
