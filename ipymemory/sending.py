@@ -2,7 +2,8 @@
 
 A worker says of every message that it heard it, and what is not heard yet never fills a pipe; so
 this thread cannot be made to wait. A worker that dies is started again, each time after a longer
-wait; so is one that does not hear. A second thread, one a process, only listens.
+wait; so is one that does not hear. None is started for a turn while a cell runs, which could
+wait for it (see `starting.Unseen`). A second thread, one a process, only listens.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ipymemory.pipes import End, encode
 from ipymemory.places import Project, SessionFolder
 from ipymemory.restarts import DEATHS_AN_HOUR, Restarts, Suspicion
 from ipymemory.started import Started
-from ipymemory.starting import Unseen
+from ipymemory.starting import CellRuns, Unseen
 from ipymemory.unheard import Unheard
 
 log = logging.getLogger(__name__)
@@ -241,23 +242,27 @@ class Sender:
 
     def _start(self) -> bool:
         """Start a worker where it is time; return whether there is one now."""
-        with self._unseen.lock:
-            now = time.monotonic()
-            return now >= self._restarts.not_before and self._wanted and self._begin(now)
-
-    def _begin(self, now: float) -> bool:
-        self._ever, self._began, self._why = True, now, ""
+        now = time.monotonic()
+        if now < self._restarts.not_before:
+            return False
+        self._began, self._why = now, ""
         self._unheard.clear()
         self._cancels.clear()
         self.unsettled = False
         self._environment = starting.engine_environment()
+        moment = self._unseen.moment(asked=bool(self._asks))
         try:
             make_folder(self._folder.path)
             command = self._command if self._command is not None else starting.worker_command()
-            process, out, source = starting.start(command, self._folder.path, self._folder.log)
+            process, out, source = starting.start(
+                command, self._folder.path, self._folder.log, moment
+            )
+        except CellRuns:
+            return False
         except (OSError, ValueError, IpymemoryError) as error:
             self._failed(f"it could not be started: {error}")
             return False
+        self._ever = True
         try:
             self._reader = _thread(lambda: self._read_all(process, source), "ipymemory-reader")
         except RuntimeError:

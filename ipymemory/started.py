@@ -3,7 +3,9 @@
 Where that can be had it is no child of this process. ``os.wait()`` in a cell waits for every child
 there is, and who ends all of ``psutil.Process().children()`` means those of the notebook. So a
 shell starts it in the background and leaves at once, and the system gives it another parent, most
-often process 1. A cell can meet no more of ours than that shell, for the millisecond that it takes.
+often process 1. The shell itself is our child for a millisecond: `starting.Unseen` sees to it that
+no cell runs meanwhile. Only a thread of the user's that waits for all children at rest, or during
+a question that the page asks, may still be told of it.
 
 Only a parent is told an exit code: a worker says it as its last word, and of one that ended without
 it no more is known. Its pipe may be held open by a child that user code forked, and its number may

@@ -13,7 +13,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -60,24 +61,36 @@ main()
 """
 
 
+class CellRuns(Exception):
+    """A worker is not started now."""
+
+
 class Unseen:
     """Keeps the shell that starts a worker out of sight of the cell that runs.
 
     A cell that waits for any child at all is told the end of the shell as well, in place of its
     own child's: of 20 first cells that did, 11 were. So it runs between two cells, or while one
-    waits for an answer of ours.
+    waits for an answer of ours. On Windows nobody can wait for all children, and it runs at once.
     """
 
     def __init__(self) -> None:
         self.cell_runs = False
         self.lock = threading.Lock()
-        """Held while a worker is started, `cell_runs` being looked at under it."""
+        """Held for the moment that the shell takes."""
 
     def cell_begins(self) -> None:
-        """Note it; where a worker is being started just now, first wait for that moment."""
-        self.cell_runs = True
+        """Note it; where a worker is being started just now, wait for the end of that moment."""
+        self.cell_runs = os.name != "nt"
         if self.lock.locked() and self.lock.acquire(timeout=UNSEEN_SECONDS):
             self.lock.release()
+
+    @contextmanager
+    def moment(self, *, asked: bool) -> Iterator[None]:
+        """Keep cells from beginning meanwhile. Raises `CellRuns` where one runs, unless `asked`."""
+        with self.lock:
+            if self.cell_runs and not asked:
+                raise CellRuns
+            yield
 
 
 def worker_command() -> list[str]:
@@ -97,10 +110,16 @@ def worker_command() -> list[str]:
     return [sys.executable, "-I", "-c", _BOOT, json.dumps(told)]
 
 
-def start(command: Sequence[str], folder: Path, log: Path) -> tuple[Started, End, End]:
+def start(
+    command: Sequence[str],
+    folder: Path,
+    log: Path,
+    moment: AbstractContextManager[None] | None = None,
+) -> tuple[Started, End, End]:
     """Start `command` in `folder`; return the process, the pipe to it and the pipe from it.
 
-    Its standard error is appended to `log`. Raises `OSError`.
+    Its standard error is appended to `log`. As long as there is a child that is no worker,
+    `moment` is entered. Raises `OSError`, and what that raises.
     """
     leave = started.can_be_left()
     whole = started.left(command) if leave else list(command)
@@ -108,11 +127,11 @@ def start(command: Sequence[str], folder: Path, log: Path) -> tuple[Started, End
     ours_in, theirs_out = os.pipe()
     try:
         try:
-            process = _begun(whole, folder, log, theirs_in, theirs_out)
-            if leave:
-                # At once, and nothing between: until then a cell that waits may meet the shell.
-                # Where a cell was first and reaped it, this returns as well.
-                process.wait()
+            with moment or nullcontext():
+                process = _begun(whole, folder, log, theirs_in, theirs_out)
+                if leave:
+                    # Where user code was first and reaped the shell, this returns as well.
+                    process.wait()
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
