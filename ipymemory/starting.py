@@ -24,8 +24,8 @@ from ipymemory.messages_api.address import VARIABLES
 from ipymemory.pipes import End
 from ipymemory.started import Child, Process, Started
 
-UNSEEN_SECONDS = 0.05
-"""What a cell waits at most for the start of a worker to be over; it takes two or three ms."""
+UNSEEN_SECONDS = 0.5
+"""What a cell waits at most for the shell to be over, which takes two or three ms at rest."""
 
 LOG_BYTES = 1_000_000
 """The worker's log begins anew when it is longer."""
