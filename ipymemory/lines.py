@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ipymemory import descriptors
 from ipymemory.errors import PlaceError
 from ipymemory.files import make_folder
 
@@ -24,20 +25,20 @@ def append(path: Path, value: Mapping[str, Any], *, sync: bool = False) -> None:
     make_folder(path.parent)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = descriptors.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
-            size = os.lseek(descriptor, 0, os.SEEK_END)
+            size = descriptors.lseek(descriptor, 0, os.SEEK_END)
             torn = False
             if size:
-                os.lseek(descriptor, size - 1, os.SEEK_SET)
-                torn = os.read(descriptor, 1) != b"\n"
+                descriptors.lseek(descriptor, size - 1, os.SEEK_SET)
+                torn = descriptors.read(descriptor, 1) != b"\n"
             line = (b"\n" if torn else b"") + data + b"\n"
-            if os.write(descriptor, line) != len(line):
+            if descriptors.write(descriptor, line) != len(line):
                 raise OSError(28, "the disk is full")
             if sync:
                 os.fsync(descriptor)
         finally:
-            os.close(descriptor)
+            descriptors.close(descriptor)
     except OSError as error:
         raise PlaceError(
             f"Nothing could be appended to {path}: {error.strerror or error}. "

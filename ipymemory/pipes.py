@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from ipymemory import descriptors
 
 MOST_LINE = 1_000_000
 """Bytes of one line; what is longer is rubbish."""
@@ -48,7 +49,7 @@ class End:
     def read(self) -> bytes:
         """Return what comes next, nothing when the other end is closed or this one is lost."""
         try:
-            return os.read(self._descriptor, _BLOCK) if self._ours() else b""
+            return descriptors.read(self._descriptor, _BLOCK) if self._ours() else b""
         except OSError:
             return b""
 
@@ -58,7 +59,7 @@ class End:
             while data:
                 if not self._ours():
                     return False
-                data = data[os.write(self._descriptor, data) :]
+                data = data[descriptors.write(self._descriptor, data) :]
         except OSError:
             return False
         return True
@@ -69,7 +70,7 @@ class End:
         self._descriptor = -1
         if ours:
             with contextlib.suppress(OSError):
-                os.close(descriptor)
+                descriptors.close(descriptor)
 
     def _ours(self) -> bool:
         return self._descriptor >= 0 and _which(self._descriptor) == self._which
@@ -77,7 +78,7 @@ class End:
 
 def _which(descriptor: int) -> tuple[int, int] | None:
     try:
-        found = os.fstat(descriptor)
+        found = descriptors.fstat(descriptor)
     except OSError:
         return None
     return found.st_dev, found.st_ino

@@ -12,6 +12,7 @@ import os
 from collections import deque
 from pathlib import Path
 
+from ipymemory import descriptors
 from ipymemory.turns import utc_now
 
 KEPT = 20
@@ -70,12 +71,12 @@ class Problems(logging.Handler):
     def _write(self, file: Path) -> None:
         text = "".join(self._waiting)
         self._waiting.clear()
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        descriptor = descriptors.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            if os.fstat(descriptor).st_size < MOST_BYTES:
-                os.write(descriptor, text.encode("utf-8", "backslashreplace"))
+            if descriptors.fstat(descriptor).st_size < MOST_BYTES:
+                descriptors.write(descriptor, text.encode("utf-8", "backslashreplace"))
         finally:
-            os.close(descriptor)
+            descriptors.close(descriptor)
 
 
 def _sentence(record: logging.LogRecord) -> str:
