@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ipymemory.config import Settings
 from ipymemory.errors import MemoryRefused
 from ipymemory.extractive import passages
+from ipymemory.extractive.forms import USE
 from ipymemory.extractive.remembering import MemoriesMaterial, drafts, words_of
 from ipymemory.history import History
 from ipymemory.learning import JOB, MOST_PROPOSED
@@ -86,9 +87,11 @@ def propose(
 
 def found_in(folder: SessionFolder, notebook: NotebookFile) -> tuple[Draft, ...]:
     """Return what the notebook says that is worth a proposal."""
-    said = passages.of_entries(_dated(notebook.entries), passages.Held(None))
-    turns = [each for each in notebook.entries if isinstance(each, Turn)]
-    return drafts(MemoriesMaterial(tuple(said), notebook.path.name, folder.id, words_of(turns)))
+    said = tuple(passages.of_entries(_dated(notebook.entries), passages.Held(None)))
+    # What the code shows is no news, which is asked of one form alone.
+    asked = any(USE.search(each.text) for each in said)
+    turns = [each for each in notebook.entries if isinstance(each, Turn)] if asked else []
+    return drafts(MemoriesMaterial(said, notebook.path.name, folder.id, words_of(turns)))
 
 
 def _dated(entries: Sequence[Entry]) -> list[Entry]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 
 import ipymemory
-from ipymemory import greeting, ingest, places, sessions
+from ipymemory import cli, greeting, ingest, places, sessions
 from ipymemory.config import Settings
 from ipymemory.held import resolved
 from ipymemory.history import History
@@ -102,10 +104,11 @@ def start(folder: Path, *words: str, **more: Any) -> subprocess.Popen[str]:
     )
 
 
-def run(folder: Path, *words: str) -> tuple[int, str, str]:
-    process = start(folder, *words)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+def run(*words: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = cli.main(["ingest", *words])
+    return status, out.getvalue(), err.getvalue()
 
 
 def tree(top: Path) -> dict[str, bytes]:
@@ -128,8 +131,9 @@ def test_each_notebook_gets_notes_and_what_it_says_is_only_proposed(
     path = study(folder / "a" / "hours.ipynb", 7, prose(RULE))
     study(folder / "b.ipynb", 8)
     before = tree(folder)
-    status, out, err = run(folder, ".")
-    assert (status, err) == (0, "")
+    process = start(folder, ".")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
     assert "\x1b" not in out
     assert "- a/hours.ipynb: noted, 1 proposal\n" in out
     assert "- b.ipynb: noted\n" in out
@@ -161,9 +165,9 @@ def test_what_has_not_changed_is_passed_over(home: Path, folder: Path) -> None:
             number,
             prose(f"Always use port {number} for lab {number}."),
         )
-    assert run(folder, ".")[0] == 0
+    assert run(".")[0] == 0
     before = tree(home)
-    status, out, _ = run(folder, ".", "--json")
+    status, out, _ = run(".", "--json")
     assert status == 0
     assert [each["status"] for each in json.loads(out)["notebooks"]] == ["unchanged"] * 5
     assert tree(home) == before
@@ -247,7 +251,7 @@ def test_secrets_and_private_cells_are_nowhere(home: Path, folder: Path) -> None
         code("# ipymemory: off\nsalary_of_bob = 51_234", 3),
         code("total = 3", 4),
     )
-    status, out, _ = run(folder, ".", "--json")
+    status, out, _ = run(".", "--json")
     assert status == 0
     everything = b"\n".join(tree(home).values()).decode("utf-8", "replace") + out
     for each in (key, "salary", "61234"):
@@ -288,7 +292,7 @@ def test_where_no_memory_may_be_written_the_notes_go_on_and_it_is_made_up_for(
 ) -> None:
     path = study(folder / "n.ipynb", 1, prose(RULE))
     project(home, folder).set_property("mode", mode)
-    status, out, _ = run(folder, ".")
+    status, out, _ = run(".")
     assert status == 0
     assert f"No memory is written in mode {mode}" in out
     assert session(home, path).notes.exists()
@@ -317,7 +321,7 @@ def test_more_than_may_wait_is_offered_once_there_is_room(home: Path, folder: Pa
     for number in range(15):
         rules = f"Always use port {number} for lab {number}. Never drop column {number} of it."
         study(folder / f"n{number:02}.ipynb", number, prose(rules))
-    _, out, _ = run(folder, ".")
+    _, out, _ = run(".")
     assert "more to remember than may wait at once" in out
     store = project(home, folder).proposals
     offered: set[str] = set()
@@ -344,7 +348,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_goes_on(home: Path, folder: 
     (folder / "empty.ipynb").write_bytes(b"")
     write(folder / "new.ipynb")
     study(folder / "z.ipynb", 2)
-    status, out, err = run(folder, ".", "gone.ipynb")
+    status, out, err = run(".", "gone.ipynb")
     assert (status, err) == (1, "")
     failed = [line for line in out.splitlines() if line.startswith("- Failed: ")]
     assert len(failed) == 7
@@ -352,7 +356,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_goes_on(home: Path, folder: 
         assert sum(f"{each}.ipynb" in line for line in failed) == 1
     assert "2 notebooks read, 2 without anything in it, 7 failed." in out
     assert session(home, folder / "z.ipynb").notes.exists()
-    data = json.loads(run(folder, ".", "--json")[1])
+    data = json.loads(run(".", "--json")[1])
     assert sum(each["status"] == "failed" for each in data["notebooks"]) == 6
     assert all(each["error"] for each in data["notebooks"] if each["status"] == "failed")
 
@@ -362,7 +366,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_goes_on(home: Path, folder: 
 def test_what_may_not_be_read_is_listed(home: Path, folder: Path) -> None:
     study(folder / "closed" / "a.ipynb", 1).parent.chmod(0)
     study(folder / "b.ipynb", 1).chmod(0)
-    status, out, _ = run(folder, ".")
+    status, out, _ = run(".")
     (folder / "closed").chmod(0o700)
     assert status == 1
     assert out.count("Mend its permissions") == 1
@@ -372,7 +376,7 @@ def test_what_may_not_be_read_is_listed(home: Path, folder: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe.ipynb")
-    status, out, _ = run(folder, "pipe.ipynb", ".")
+    status, out, _ = run("pipe.ipynb", ".")
     assert status == 1
     assert "no regular file" in out
 
@@ -416,13 +420,14 @@ def test_each_notebook_goes_to_its_own_project(home: Path, folder: Path, tmp_pat
 def test_a_dry_run_tells_and_writes_nothing(home: Path, folder: Path) -> None:
     study(folder / "a.ipynb", 1, prose(RULE))
     study(folder / "b.ipynb", 2, prose(RULE))
-    status, out, _ = run(folder, ".", "--dry-run")
+    status, out, _ = run(".", "--dry-run")
     assert status == 0
     assert "2 notebooks would be read." in out
     assert "1 memory would be proposed." in out
     assert not home.exists()
 
 
+@pytest.mark.worker
 @pytest.mark.parametrize(("signals", "number"), [(["SIGKILL"], 8), (["SIGINT", "SIGTERM"], 5)])
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no such signals")
 def test_a_process_that_is_ended_at_any_moment_loses_nothing(
@@ -451,7 +456,7 @@ def test_a_process_that_is_ended_at_any_moment_loses_nothing(
             assert process.returncode in (130, 143)
             assert "left. Nothing is lost; the same command goes on here." in out
     assert len(ended) > 2, "they were to be cut short"
-    status, _, err = run(folder, ".")
+    status, _, err = run(".")
     assert (status, err) == (0, "")
     assert notes_of(home, paths) == notes_of(calm, paths)
     assert waiting(home, folder) == waiting(calm, folder)
@@ -459,6 +464,7 @@ def test_a_process_that_is_ended_at_any_moment_loses_nothing(
     assert {each.status for each in read(home, folder)} == {"unchanged"}
 
 
+@pytest.mark.worker
 def test_two_at_once_do_no_harm(home: Path, folder: Path, tmp_path: Path) -> None:
     paths = [
         study(folder / f"n{at:02}.ipynb", at, prose(f"Always use port {at} for lab {at}. {RULE}"))
@@ -511,9 +517,9 @@ def test_a_purge_takes_what_was_read_too(home: Path, folder: Path) -> None:
     study(path, 2)
     read(home, folder)
     own = project(home, folder)
-    assert b"riders_1" in _images(own)
+    assert b"Study 1" in _images(own)
     History(own.history).forget([session(home, path).id])
-    assert b"riders_1" not in _images(own)
+    assert b"Study 1" not in _images(own)
 
 
 def _images(own: Project) -> bytes:
@@ -523,6 +529,7 @@ def _images(own: Project) -> bytes:
     return b"\n".join(zlib.decompress(each.read_bytes()) for each in found)
 
 
+@pytest.mark.terminal
 @pytest.mark.skipif(os.name == "nt", reason="there is no such terminal on Windows")
 def test_a_terminal_gets_a_bar_that_goes_again(folder: Path) -> None:
     import pty

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 MOST = 100_000
 """Characters of a source that are looked at: three times what a transcript keeps of a cell."""
@@ -53,6 +54,7 @@ class Cell:
     comments: tuple[tuple[int, str, bool], ...] = ()
 
 
+@lru_cache(maxsize=128)
 def take_apart(source: str) -> Cell:
     """Return `source` taken apart. Never raises; time grows with the source's length alone."""
     source = _bounded(source).replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")

@@ -1,4 +1,4 @@
-"""Living documents: a check of two hundred notebooks, and one update among a hundred documents."""
+"""Closed notebooks: two hundred checked, two hundred read, one document of a hundred updated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ipymemory import document_files, document_records, document_updates, places
+from ipymemory import document_files, document_records, document_updates, ingest, places
+from ipymemory.config import Settings
 from ipymemory.history import History
 from ipymemory.notebook_spans import with_cell
 from tests.benchmarks.figures import Row
@@ -22,7 +23,11 @@ def rows(runs: int) -> list[Row]:
     """Return what a check of closed notebooks takes, and an update of one document of many."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        return [_check(folder / "many", runs), *_update(folder / "one", runs)]
+        return [
+            _check(folder / "many", runs),
+            *_ingest(folder / "read", runs),
+            *_update(folder / "one", runs),
+        ]
 
 
 def _check(folder: Path, runs: int) -> Row:
@@ -43,6 +48,31 @@ def _check(folder: Path, runs: int) -> Row:
         assert len(fresh) == NOTEBOOKS
     note = f"{CELLS} cells each, {size:.0f} MB with their outputs"
     return Row(f"`docs check` on {NOTEBOOKS} notebooks", "s", tuple(seconds), "10 s", note)
+
+
+def _ingest(folder: Path, runs: int) -> list[Row]:
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    for number in range(NOTEBOOKS):
+        # No two say the same, so that nothing is known of one from another.
+        text = json.dumps(_notebook([f"# Study {number}\n\nWe want to know."]), indent=1)
+        text = text.replace("frame_", f"frame_{number}_")
+        (folder / f"n{number}.ipynb").write_text(text)
+    found = ingest.find([folder])
+    seconds, again = [], []
+    for run in range(runs):
+        home = folder.parent / f"home{run}"
+        for times, status in ((seconds, "done"), (again, "unchanged")):
+            begin = time.perf_counter()
+            read = list(ingest.Ingest(home, Settings()).read(found.paths))
+            times.append(time.perf_counter() - begin)
+            assert {each.status for each in read} == {status}
+            assert len(read) == NOTEBOOKS
+    note = f"{CELLS} cells each; notes, history and what is proposed, each on the disk itself"
+    return [
+        Row(f"`ingest` of {NOTEBOOKS} notebooks", "s", tuple(seconds), "", note),
+        Row("the same again, unchanged", "s", tuple(again), ""),
+    ]
 
 
 def _update(folder: Path, runs: int) -> list[Row]:
