@@ -22,7 +22,7 @@ from ipymemory.dream_journal import Change, Group, now
 from ipymemory.errors import FormatError, IpymemoryError, PlaceError, ToolError
 from ipymemory.files import make_folder
 from ipymemory.memory_files import MemoryFolder, drafts
-from ipymemory.memory_files.rewriting import links, relinked, rewritten
+from ipymemory.memory_files.rewriting import relinked, rewritten
 from ipymemory.memory_files.scanning import parsed
 from ipymemory.memory_files.values import Memory, Source, one_line
 from ipymemory.tidying import Tidied
@@ -133,11 +133,19 @@ class Copy:
         """Yield the files of the memories that are not gone."""
         return (each for each in self.files.values() if each.after is not None)
 
-    def rewrite(self, file: File, body: str, also: tuple[Source, ...] = ()) -> None:
+    def rewrite(
+        self,
+        file: File,
+        body: str,
+        also: tuple[Source, ...] = (),
+        description: str = "",
+        label: str = "",
+    ) -> None:
         """Give a memory other words and further sources; raises `ToolError`."""
         memory = self.memory(file)
+        words = {"description": description, "body": body, "label": label}
         try:
-            file.after = rewritten(file.after or b"", memory, body=body, also=also)
+            file.after = rewritten(file.after or b"", memory, **words, also=also)
         except FormatError as error:
             raise ToolError(f"{file.name} was left as it is. {error}") from error
         self._show(file)
@@ -162,9 +170,13 @@ class Copy:
         count = 0
         for each in self.there():
             memory = self.memory(each)
-            if links(memory.body) and (body := relinked(memory.body, folded)) != memory.body:
+            # The description and the title are what the index and the lists show.
+            texts = (memory.description, memory.body, memory.label)
+            description, body, label = (relinked(text, folded) for text in texts)
+            if (description, body, label) != texts:
+                title = label if label != memory.label else ""
                 try:
-                    self.rewrite(each, body)
+                    self.rewrite(each, body, description=description, label=title)
                 except ToolError:
                     continue
                 count += 1

@@ -146,6 +146,8 @@ class Consolidating:
             if because := self._because.get(name):
                 # What goes because of another goes only while that other stands.
                 self.copy.join([self.copy.files[because], file])
+                label = self.copy.original(file).label
+                self._links |= dict.fromkeys(filter(None, (name, label)), because)
         return self.copy.relink(self._links) if self._links else 0
 
     def _goes(self, file: File, why: str, other: File | None) -> str:

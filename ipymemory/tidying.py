@@ -17,7 +17,7 @@ from ipymemory.extractive import consolidating, references
 from ipymemory.extractive.consolidating import Doubt, Merge
 from ipymemory.images import digest
 from ipymemory.memory_files import MemoryFolder, drafts
-from ipymemory.memory_files.rewriting import links, relinked, rewritten
+from ipymemory.memory_files.rewriting import relinked, rewritten
 from ipymemory.memory_files.values import Memory, Source
 from ipymemory.turns import utc_now
 
@@ -41,6 +41,7 @@ class _Work:
     memory: Memory
     description: str
     body: str
+    label: str
     why: set[str] = field(default_factory=set)
 
 
@@ -64,7 +65,7 @@ def tidied(
     plan = consolidating.plan(memories, persons)
     merged = {each.name for merge in plan.merges for each in merge.gone}
     works = {
-        each.name: _Work(each, each.description, each.body)
+        each.name: _Work(each, each.description, each.body, each.label)
         for each in memories
         if each.name not in merged and each.digest and not each.problem
     }
@@ -113,8 +114,11 @@ def _relink(works: Mapping[str, _Work], merges: tuple[Merge, ...]) -> None:
         for name in (each.memory.name, each.memory.label):
             names.pop(drafts.folded_name(name), None)
     for each in works.values():
-        if names and links(each.body) and (body := relinked(each.body, names)) != each.body:
-            each.body = body
+        # The description and the title are what the index and the lists show.
+        texts = (each.description, each.body, each.label)
+        after = tuple(relinked(text, names) for text in texts) if names else texts
+        if after != texts:
+            each.description, each.body, each.label = after
             each.why.add("relinked")
 
 
@@ -182,10 +186,14 @@ def _single(work: _Work) -> Group | None:
 
 
 def _after(work: _Work, data: bytes, also: tuple[Source, ...]) -> bytes:
-    same = (work.description, work.body) == (work.memory.description, work.memory.body)
-    if same and also == work.memory.source.also:
+    memory = work.memory
+    before = (memory.description, memory.body, memory.label)
+    if (work.description, work.body, work.label) == before and also == memory.source.also:
         return data
-    return rewritten(data, work.memory, description=work.description, body=work.body, also=also)
+    label = work.label if work.label != memory.label else ""
+    return rewritten(
+        data, memory, description=work.description, body=work.body, label=label, also=also
+    )
 
 
 def _bytes(memory: Memory) -> bytes | None:

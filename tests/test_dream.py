@@ -250,10 +250,16 @@ def test_links_lead_to_what_stands_for_a_memory_that_went(tmp_path: Path) -> Non
     names = [f"twin-0-{each}" for each in ("first", "again")]
     target = folder.folder / "plain-0.md"
     text = target.read_text().rstrip("\n") + f"\nSee [[{names[0]}]] and [[{names[1]}]].\n"
-    target.write_text(text)
+    text = text.replace("description: ", f"description: As [[{names[0]}]] and [[{names[1]}]], ")
+    target.write_text(
+        text.replace('"title": "plain-0"', f'"title": "[[{names[1]}]] [[{names[0]}]]"')
+    )
     dream.dream(Context(project, Settings()))
     kept = next(each for each in names if (folder.folder / f"{each}.md").exists())
+    gone = next(each for each in names if each != kept)
     assert f"See [[{kept}]] and [[{kept}]]." in target.read_text()
+    assert gone not in target.read_text() and f"[[{kept}]]" in folder.read("plain-0").description
+    assert gone not in (folder.folder / "MEMORY.md").read_text()
 
 
 def test_a_file_that_is_there_again_is_not_marked_any_longer(tmp_path: Path) -> None:

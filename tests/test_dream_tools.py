@@ -138,7 +138,27 @@ def test_links_by_the_name_that_a_file_gives_itself_follow_too(desk: Desk) -> No
     desk.remember("walk", "Before a walk see [[Afternoon tea]] and [[tea-too]].")
     desk.merge("tea", "tea-too", BOTH)
     assert desk.work.settle() == 1
-    assert "see [[tea]] and [[tea]]." in desk.copy.memory(desk.copy.find("walk")).body
+    walk = desk.copy.memory(desk.copy.find("walk"))
+    assert "see [[tea]] and [[tea]]." in walk.body
+    assert walk.description == "Before a walk see [[tea]] and [[tea]]."
+
+
+@pytest.mark.spec("D4")
+def test_no_link_and_no_title_names_a_memory_that_another_took_the_place_of(ports: Desk) -> None:
+    """Also through a memory that went for a third in the same dream."""
+    ports.remember("noon", "Tea of office is drunk at noon by clerks.")
+    ports.remember("walk", "Ask [[old]] and [[noon]].")
+    path = ports.folder.folder / "walk.md"
+    path.write_text(path.read_text().replace('"title": "walk"', '"title": "Ask [[noon]]"'))
+    ports.remove("old", "new")
+    ports.merge("tea-too", "noon", "Tea of the office is drunk at noon by clerks.")
+    ports.merge("tea", "tea-too", BOTH)
+    assert ports.work.settle() == 1
+    walk = ports.copy.memory(ports.copy.find("walk"))
+    assert (walk.description, walk.label) == ("Ask [[new]] and [[tea]].", "Ask [[tea]]")
+    assert "[[old]]" not in walk.body and "[[noon" not in walk.body
+    assert walk.source.quote == "Ask [[old]] and [[noon]].", "what was said is not worded anew"
+    assert fault(ports.copy, ports.work) == ""
 
 
 @pytest.fixture

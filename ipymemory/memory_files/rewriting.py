@@ -23,12 +23,14 @@ def rewritten(
     *,
     description: str = "",
     body: str = "",
+    label: str = "",
     also: tuple[Source, ...] = (),
 ) -> bytes:
     """Return the file `data` of `memory` with these words; what is empty stays as it was.
 
-    `also` are the sources of other memories that this one stands for from now on. Raises
-    `FormatError` where the file has a form that a program should not edit.
+    `label` is its title, where the file has one of ours. `also` are the sources of other memories
+    that this one stands for from now on. Raises `FormatError` where the file has a form that a
+    program should not edit.
     """
     try:
         text = data.decode("utf-8")
@@ -39,9 +41,12 @@ def rewritten(
     told: Mapping[str, Any] = nested if isinstance(nested, Mapping) else {}
     note = told.get("ipymemory_source", fields.get("ipymemory_source"))
     values: dict[str, Any] = {"modified": memory.modified}
-    if also:
-        source = dict(note) if isinstance(note, Mapping) else {}
-        values["ipymemory_source"] = {**source, "also": [_as_dict(each) for each in also]}
+    source = dict(note) if isinstance(note, Mapping) else {}
+    new: dict[str, Any] = {"also": [_as_dict(each) for each in also]} if also else {}
+    if label and "title" in source:
+        new["title"] = label
+    if new:
+        values["ipymemory_source"] = source | new
     return editing.edited(
         text, description or memory.description, values, body or memory.body
     ).encode()
@@ -55,14 +60,13 @@ def relinked(text: str, names: Mapping[str, str]) -> str:
     return _LINK.sub(lambda found: _link(found, names), text)
 
 
-def links(text: str) -> list[str]:
-    """Return the names that ``[[…]]`` in `text` leads to, in order."""
-    return [each.strip() for each in _LINK.findall(text)]
-
-
 def _link(found: re.Match[str], names: Mapping[str, str]) -> str:
-    new = names.get(drafts.folded_name(found[1].strip()))
-    return f"[[{new}]]" if new else found[0]
+    new, seen = found[1].strip(), set[str]()
+    # What stands for one may have gone for a third.
+    while (name := drafts.folded_name(new)) in names and name not in seen:
+        seen.add(name)
+        new = names[name]
+    return f"[[{new}]]" if seen else found[0]
 
 
 def _as_dict(source: Source) -> dict[str, Any]:
