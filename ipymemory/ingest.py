@@ -25,7 +25,6 @@ from ipymemory.config import Settings
 from ipymemory.errors import EmptyNotebook, IpymemoryError, PlaceError
 from ipymemory.file_memories import Offer
 from ipymemory.files import locked, make_folder
-from ipymemory.held import resolved
 from ipymemory.history import History
 from ipymemory.notebooks import NotebookFile
 from ipymemory.places import Project, SessionFolder
@@ -167,7 +166,7 @@ class Ingest:
         project = self._project(path)
         folder = places.folder_of_file(project, path)
         closed = file_memories.closed(project, self._settings)
-        if self._is_done(project, folder, mark, closed):
+        if self._is_done(folder, mark, closed):
             return Read(path, "unchanged", notes=folder.notes, closed=closed)
         notebook = notebooks.parse(path, data)
         if self._dry:
@@ -176,7 +175,7 @@ class Ingest:
         self._begin(project)
         make_folder(folder.path)
         with locked(folder.path / ".read.lock", LOCK_SECONDS):
-            if self._is_done(project, folder, mark, closed):
+            if self._is_done(folder, mark, closed):
                 return Read(path, "unchanged", notes=folder.notes, closed=closed)
             _sweep(folder)
             return self._write(notebook, project, folder, mark, closed)
@@ -192,7 +191,11 @@ class Ingest:
         before = sessions.read(folder).read
         done = dict(before)
         run, offer = "", Offer()
-        if not self._is_noted(project, folder, mark, before):
+        if not self._is_noted(folder, mark, before):
+            if done.get(NOTES, mark) != mark:
+                # Killed on the way, the notes may be of neither what it held nor what it holds.
+                del done[NOTES]
+                sessions.update(folder, read=done)
             history = self._history(project)
             run = file_notes.write(folder, notebook, project, self._settings, history, self._say)
             done[NOTES] = mark
@@ -212,28 +215,23 @@ class Ingest:
         history = self._history(project)
         return file_memories.propose(folder, notebook, project, self._settings, history, told)
 
-    def _is_done(self, project: Project, folder: SessionFolder, mark: str, closed: str) -> bool:
+    def _is_done(self, folder: SessionFolder, mark: str, closed: str) -> bool:
         """Return whether all that is made of a notebook was made of what it holds now."""
         if not folder.record.exists():
             return False
         done = sessions.read(folder).read
         if not closed and done.get(MEMORIES) != mark:
             return False
-        return self._is_noted(project, folder, mark, done)
+        return self._is_noted(folder, mark, done)
 
-    def _is_noted(
-        self, project: Project, folder: SessionFolder, mark: str, done: Mapping[str, str]
-    ) -> bool:
+    def _is_noted(self, folder: SessionFolder, mark: str, done: Mapping[str, str]) -> bool:
         """Return whether the notes, where there are to be any, are of what the file holds now.
 
-        Notes that are gone were taken back, and then stay away, or somebody wants them anew.
+        Notes that are gone somebody wants anew, or took back: what then comes of it is nothing.
         """
         if not self._settings.session_notes.enabled:
             return True
-        if done.get(NOTES) != mark or folder.notes.exists():
-            return done.get(NOTES) == mark
-        history, path = self._history(project), resolved(folder.notes)
-        return history.standing(path) is None and history.knows(path)
+        return done.get(NOTES) == mark and folder.notes.exists()
 
     def _record(self, path: Path, folder: SessionFolder, done: dict[str, str]) -> None:
         """Put on record what was made; the last step of all."""

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import ipymemory
-from ipymemory import cli, greeting, ingest, places, sessions
+from ipymemory import cli, file_notes, greeting, ingest, places, sessions
 from ipymemory.config import Settings
+from ipymemory.errors import PlaceError
 from ipymemory.held import resolved
 from ipymemory.history import History
 from ipymemory.ingest import Ingest, Read
@@ -230,14 +231,35 @@ def test_an_undo_of_the_second_reading_leaves_the_first_one_s_notes(
     assert "riders_1" not in text
 
 
+def test_one_that_was_killed_before_its_last_steps_takes_no_line_for_a_person_s(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = study(folder / "n.ipynb", 1)
+    read(home, folder)
+    study(path, 1, code("eleven = 11\nprint('eleven', eleven)", 2, "eleven 11\n"))
+
+    def killed(*rest: Any) -> None:
+        raise PlaceError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_notes.notes_base, "write", killed)
+        assert [each.error for each in read(home, folder)] == ["killed here"]
+    assert "eleven" in session(home, path).notes.read_text("utf-8")
+    study(path, 1)
+    read(home, folder)
+    assert "eleven" not in session(home, path).notes.read_text("utf-8")
+
+
 def test_notes_that_somebody_deleted_are_made_again(home: Path, folder: Path) -> None:
     path = study(folder / "n.ipynb", 1)
     read(home, folder)
     notes = session(home, path).notes
     text = notes.read_bytes()
     notes.unlink()
-    assert [each.status for each in read(home, folder)] == ["done"]
+    (done,) = read(home, folder)
+    assert done.run
     assert notes.read_bytes() == text
+    assert [each.status for each in read(home, folder)] == ["unchanged"]
 
 
 @pytest.mark.spec("L7")
@@ -275,7 +297,8 @@ def test_of_outputs_is_kept_what_the_setting_says(home: Path, folder: Path, leve
             "traceback": ["KeyError: 'Ada'"],
         }
     ]
-    path = write(folder / "n.ipynb", prose("# People"), frame, error)
+    printed = code("print('rider', name)", 3, "rider: Eve\n")
+    path = write(folder / "n.ipynb", prose("# People"), frame, error, printed)
     settings = Settings()
     settings.privacy.outputs = level
     read(home, folder, settings=settings)
@@ -283,6 +306,7 @@ def test_of_outputs_is_kept_what_the_setting_says(home: Path, folder: Path, leve
     assert "KeyError" in text
     assert "Bob" not in text
     assert ("Ada" in text) is (level == "no-tables")
+    assert ("Eve" in text) is (level == "no-tables")
 
 
 @pytest.mark.spec("L10")
@@ -560,8 +584,6 @@ def test_an_engine_that_breaks_on_one_notebook_stops_no_other(
 ) -> None:
     study(folder / "a.ipynb", 1)
     study(folder / "b.ipynb", 2)
-    from ipymemory import file_notes
-
     write_notes: Callable[..., str] = file_notes.write
 
     def breaks(where: SessionFolder, notebook: Any, *rest: Any) -> str:
