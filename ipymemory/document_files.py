@@ -287,7 +287,8 @@ def passed_over(folder: Path) -> bool:
     """Return whether a folder holds no document of the user's: hidden ones, environments."""
     if folder.name.startswith(".") or folder.name in _PASSED_OVER:
         return True
-    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").exists()
+    # Not `Path.exists`: of a folder that may not be looked into it raises.
+    return any(os.path.exists(folder / each) for each in ("pyvenv.cfg", "conda-meta"))  # noqa: PTH110
 
 
 def bytes_of(path: Path) -> bytes:

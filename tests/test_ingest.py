@@ -397,6 +397,24 @@ def test_what_may_not_be_read_is_listed(home: Path, folder: Path) -> None:
     assert out.count("Check its permissions") == 1
 
 
+def test_a_folder_that_may_not_be_looked_into_is_named_and_the_rest_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study(folder / "closed" / "a.ipynb", 1)
+    last = study(folder / "open" / "b.ipynb", 2)
+    may = os.access
+
+    def access(path: Any, mode: int) -> bool:
+        return Path(path).name != "closed" and may(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    found = ingest.find([folder])
+    assert found.paths == [last]
+    ((path, text),) = found.problems
+    assert path == folder / "closed"
+    assert text.endswith("may not be looked into. Mend its permissions.")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe.ipynb")
