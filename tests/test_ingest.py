@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import ipymemory
-from ipymemory import cli, file_notes, greeting, ingest, places, sessions
+from ipymemory import cli, file_notes, greeting, ingest, places, recent_sessions, sessions
 from ipymemory.config import Settings
 from ipymemory.errors import PlaceError
 from ipymemory.held import resolved
@@ -309,6 +309,20 @@ def test_of_outputs_is_kept_what_the_setting_says(home: Path, folder: Path, leve
     assert ("Eve" in text) is (level == "no-tables")
 
 
+@pytest.mark.spec("L7")
+def test_nothing_is_read_while_nobody_knows_what_may_be_kept(
+    home: Path, folder: Path, tmp_path: Path
+) -> None:
+    study(folder / "n.ipynb", 1)
+    settings = tmp_path / "jupyter" / "ipymemory_config.json"
+    settings.parent.mkdir()
+    settings.write_text('{"Privacy": {"outputs": "nothing"}}')
+    status, out, err = run(".")
+    assert (status, out) == (2, "")
+    assert "Nothing was read." in err
+    assert not home.exists()
+
+
 @pytest.mark.spec("L10")
 @pytest.mark.parametrize("mode", ["read", "off"])
 def test_where_no_memory_may_be_written_the_notes_go_on_and_it_is_made_up_for(
@@ -546,7 +560,7 @@ def test_what_was_read_is_in_the_way_of_no_session(home: Path, folder: Path) -> 
     read(home, folder)
     own = project(home, folder)
     assert sessions.latest_folder(own) is None
-    assert sessions.since(own, 0.0) == []
+    assert recent_sessions.since(own, 0.0) == []
     latest = ipymemory.open(folder).sessions.latest()
     assert latest is not None
     assert latest.record.notebook == str(path)

@@ -14,6 +14,7 @@ from ipymemory.commands.amounts import counted
 from ipymemory.commands.document_pages import name_of, plain
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
+from ipymemory.errors import CommandError
 
 if TYPE_CHECKING:
     from ipymemory.ingest import Found, Read
@@ -33,6 +34,8 @@ def _ingest(place: Place, arguments: Arguments) -> Page:
     from ipymemory import ingest  # late: the engine is no matter of other commands
     from ipymemory.ingest_shown import Bar
 
+    if place.settings.held:
+        raise CommandError(f"Nothing was read. {place.settings.held}")
     dry = bool(arguments["dry_run"])
     done: list[Read] = []
     reader = ingest.Ingest(place.home, place.settings, dry=dry)
