@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from ipymemory import descriptors
 from ipymemory.entry_lines import (
     answered,
     as_line,
@@ -38,9 +39,6 @@ from ipymemory.turns import Ask, Entry, Status, Turn, utc_now
 
 VERSION = 1
 _HERE = os.SEEK_CUR
-_getpid, _clock, _fstat, _lseek, _write = os.getpid, time.monotonic, os.fstat, os.lseek, os.write
-"""As they were at first: a cell that tests something may put others in their place for a while."""
-
 LOOK_SECONDS = 0.05
 """Lines that follow each other sooner find the file as the one before did: not purged meanwhile."""
 
@@ -64,7 +62,7 @@ class TranscriptWriter:
         self._end = -1
         """Where our last line ended, in bytes."""
         self._look_at = 0.0
-        """When the state of the file is to be looked at again, by the clock of `_clock`."""
+        """When the state of the file is to be looked at again, by the clock `monotonic`."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
@@ -84,10 +82,10 @@ class TranscriptWriter:
         to a file of its own, stands elsewhere. So it is for `LOOK_SECONDS` after a look.
         """
         # Before the lock: in a child that was forked a thread that is gone may hold it.
-        if _getpid() != self._pid:
+        if os.getpid() != self._pid:
             raise TranscriptError("A forked process does not write its parent's transcript.")
         with self._lock:
-            if not soon and (now := _clock()) >= self._look_at:
+            if not soon and (now := monotonic()) >= self._look_at:
                 self._look_at = now + LOOK_SECONDS
                 size = self._size()
             else:
@@ -95,7 +93,7 @@ class TranscriptWriter:
             if self._torn:
                 data = b"\n" + data
             try:
-                written = _write(self._descriptor, data)
+                written = descriptors.write(self._descriptor, data)
             except OSError as error:
                 raise self._refused(error) from error
             self._end = size + written
@@ -111,7 +109,7 @@ class TranscriptWriter:
             return
         with self._lock:
             if self._descriptor >= 0 and self._ours() is not None:
-                os.close(self._descriptor)
+                descriptors.close(self._descriptor)
             self._descriptor = -1
 
     def _size(self) -> int:
@@ -119,16 +117,16 @@ class TranscriptWriter:
         found = self._ours()
         if found is None or not found.st_nlink:
             if found is not None:
-                os.close(self._descriptor)
+                descriptors.close(self._descriptor)
             self._descriptor = -1
             self._open()
-            found = os.fstat(self._descriptor)
+            found = descriptors.fstat(self._descriptor)
         return found.st_size
 
     def _stands(self) -> bool:
         """Return whether the descriptor stands where our last line ended."""
         try:
-            return _lseek(self._descriptor, 0, _HERE) == self._end
+            return descriptors.lseek(self._descriptor, 0, _HERE) == self._end
         except OSError:
             return False
 
@@ -141,7 +139,7 @@ class TranscriptWriter:
         if self._descriptor < 0:
             return None
         try:
-            found = _fstat(self._descriptor)
+            found = descriptors.fstat(self._descriptor)
         except OSError:
             return None
         return found if (found.st_dev, found.st_ino) == self._file else None
@@ -150,7 +148,7 @@ class TranscriptWriter:
         try:
             make_folder(self._path.parent)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            descriptor = os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+            descriptor = descriptors.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
         except OSError as error:
             raise self._refused(error) from error
         except IpymemoryError as error:
@@ -158,32 +156,32 @@ class TranscriptWriter:
         try:
             self._begin(descriptor)
         except OSError as error:
-            os.close(descriptor)
+            descriptors.close(descriptor)
             raise self._refused(error) from error
         except BaseException:
-            os.close(descriptor)
+            descriptors.close(descriptor)
             raise
         self._descriptor = descriptor
 
     def _begin(self, descriptor: int) -> None:
         """Write the first line, or look at what an earlier kernel left."""
-        state = os.fstat(descriptor)
+        state = descriptors.fstat(descriptor)
         self._file = (state.st_dev, state.st_ino)
         if not state.st_size:
             head = {"type": "session", "version": VERSION, "id": self._session, "time": utc_now()}
             data = as_line(head)
-            self._torn = _write(descriptor, data) != len(data)
+            self._torn = descriptors.write(descriptor, data) != len(data)
             return
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        first = as_object(os.read(descriptor, 4096).split(b"\n", 1)[0]) or {}
+        descriptors.lseek(descriptor, 0, os.SEEK_SET)
+        first = as_object(descriptors.read(descriptor, 4096).split(b"\n", 1)[0]) or {}
         version = first.get("version")
         if isinstance(version, int) and version > VERSION:
             raise TranscriptError(
                 f"{self._path} was written by a newer ipymemory and is only read here. Upgrade "
                 "with: pip install --upgrade ipymemory"
             )
-        os.lseek(descriptor, -1, os.SEEK_END)
-        self._torn = os.read(descriptor, 1) != b"\n"
+        descriptors.lseek(descriptor, -1, os.SEEK_END)
+        self._torn = descriptors.read(descriptor, 1) != b"\n"
 
     def _refused(self, error: OSError) -> TranscriptError:
         return TranscriptError(
@@ -236,7 +234,7 @@ class Transcript:
         changed: dict[str, None] = {}
         try:
             with self.path.open("rb") as file:
-                state = os.fstat(file.fileno())
+                state = descriptors.fstat(file.fileno())
                 if self._file != (state.st_dev, state.st_ino) or state.st_size < self.offset:
                     self._forget()
                     self._file = (state.st_dev, state.st_ino)

@@ -17,7 +17,7 @@ from kernels import eventually
 from recording import Recording, text
 from secret_probes import SECRETS, probes
 
-from ipymemory import on_record, outputs, transcript
+from ipymemory import on_record, outputs
 from ipymemory.errors import PlaceError, TranscriptError
 from ipymemory.outputs import bounded, fitting, with_result
 
@@ -427,7 +427,7 @@ def test_what_ends_while_the_disk_is_full_gets_its_end_later(
     recording.run("first = 1")
     recording.outputs()
     recording.shell.user_ns["room"] = room
-    monkeypatch.setattr(transcript, "_write", write)
+    monkeypatch.setattr("ipymemory.descriptors.write", write)
     recording.run("room[0] = False")
     assert "disk is full" in recording.recorder.lines.reason
     recording.run("lost = 1")

@@ -123,7 +123,7 @@ def test_each_line_is_one_write(folder: SessionFolder, monkeypatch: pytest.Monke
         written.append(bytes(data))
         return real(descriptor, data)
 
-    monkeypatch.setattr(module, "_write", spy)
+    monkeypatch.setattr("ipymemory.descriptors.write", spy)
     write(folder, cell("a", "x\n" * 10_000), end("a"))
     monkeypatch.undo()
     assert [each.count(b"\n") for each in written] == [1, 1, 1]
