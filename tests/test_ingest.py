@@ -508,7 +508,8 @@ def test_a_process_that_is_ended_at_any_moment_loses_nothing(
         process.send_signal(getattr(signal, signals[len(ended) % len(signals)]))
         out, _ = process.communicate(timeout=60)
         ended.append(process.returncode)
-        if signals != ["SIGKILL"] and process.returncode:
+        if signals != ["SIGKILL"] and process.returncode and len(list(own.glob("*"))) < number:
+            # Else all was read, and the signal came when the process was about to end.
             assert process.returncode in (130, 143)
             assert "left. Nothing is lost; the same command goes on here." in out
     assert len(ended) > 2, "they were to be cut short"
