@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ipymemory import descriptors
+
 _SAME_START = 1.0
 """Seconds by which two readings of one start time may differ."""
 
@@ -145,11 +147,11 @@ def _started_on_linux(pid: int) -> float | None:
     """Return the seconds from the boot to the start, by proc(5): ``stat``, fields 3 and 22."""
     try:
         # Without a file object, which costs several times as much.
-        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        descriptor = descriptors.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
-            line = os.read(descriptor, _LONGEST_LINE)
+            line = descriptors.read(descriptor, _LONGEST_LINE)
         finally:
-            os.close(descriptor)
+            descriptors.close(descriptor)
         # The name of the program comes second, in brackets, and may itself hold brackets.
         state, *rest = line[line.rindex(b")") + 2 :].split()
         return None if state in (b"Z", b"X") else int(rest[18]) / os.sysconf("SC_CLK_TCK")

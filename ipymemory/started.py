@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ipymemory import processes
+from ipymemory import descriptors, processes
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ def _number(source: int) -> int:
     os.set_blocking(source, False)
     while not line.endswith(b"\n"):
         try:
-            byte = os.read(source, 1)
+            byte = descriptors.read(source, 1)
         except BlockingIOError:
             if time.monotonic() > until:
                 raise OSError(f"it had not begun after {BEGIN_SECONDS:g} s") from None

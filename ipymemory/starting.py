@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import ipymemory
-from ipymemory import started
+from ipymemory import descriptors, started
 from ipymemory.messages_api.address import VARIABLES
 from ipymemory.pipes import End
 from ipymemory.started import Child, Process, Started
@@ -133,12 +133,12 @@ def start(
                     # Where user code was first and reaped the shell, this returns as well.
                     process.wait()
         finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
+            descriptors.close(theirs_in)
+            descriptors.close(theirs_out)
         one = started.adopted(process.returncode, ours_in) if leave else Child(process)
     except BaseException:
-        os.close(ours_out)
-        os.close(ours_in)
+        descriptors.close(ours_out)
+        descriptors.close(ours_in)
         raise
     return one, End(ours_out), End(ours_in)
 
@@ -148,7 +148,7 @@ def _begun(command: list[str], folder: Path, log: Path, source: int, out: int) -
     try:
         return Process(command, stdin=source, stdout=out, stderr=errors, cwd=folder, **_apart())
     finally:
-        os.close(errors)
+        descriptors.close(errors)
 
 
 def engine_environment() -> dict[str, str | None]:
@@ -162,7 +162,7 @@ def _open_log(path: Path) -> int:
     except OSError:
         anew = False
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if anew else 0)
-    return os.open(path, flags, 0o600)
+    return descriptors.open(path, flags, 0o600)
 
 
 def _apart() -> dict[str, Any]:
