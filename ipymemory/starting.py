@@ -77,12 +77,16 @@ class Unseen:
         self.cell_runs = False
         self.lock = threading.Lock()
         """Held for the moment that the shell takes."""
+        self._brief = True
 
     def cell_begins(self) -> None:
         """Note it; where a worker is being started just now, wait for the end of that moment."""
         self.cell_runs = os.name != "nt"
-        if self.lock.locked() and self.lock.acquire(timeout=UNSEEN_SECONDS):
-            self.lock.release()
+        if self._brief and self.lock.locked():
+            # A shell that somebody stopped is waited for once, not before each cell.
+            self._brief = self.lock.acquire(timeout=UNSEEN_SECONDS)
+            if self._brief:
+                self.lock.release()
 
     @contextmanager
     def moment(self, *, asked: bool) -> Iterator[None]:
@@ -90,6 +94,7 @@ class Unseen:
         with self.lock:
             if self.cell_runs and not asked:
                 raise CellRuns
+            self._brief = True
             yield
 
 

@@ -209,8 +209,15 @@ def test_a_cell_that_begins_waits_for_a_start_but_not_for_ever(
     cell.join(20)
     assert not cell.is_alive() and not unseen.lock.locked()
     monkeypatch.setattr(starting, "UNSEEN_SECONDS", 0.05)
-    with unseen.lock:
+    with unseen.moment(asked=True):
         unseen.cell_begins()
+        monkeypatch.setattr(starting, "UNSEEN_SECONDS", 20.0)
+        begun = time.monotonic()
+        unseen.cell_begins()
+        assert time.monotonic() - begun < 5
+    with pytest.raises(starting.CellRuns), unseen.moment(asked=False):
+        pass
+    assert not unseen.lock.locked()
 
 
 USER = """
