@@ -103,11 +103,6 @@ class Client:
         if not sender.wake():
             sender.hinted = False
 
-    def cell_ended(self) -> None:
-        """Have a worker started that waited for the end of a cell. Never blocks, never raises."""
-        if self._sender.hinted and not self._closing and os.getpid() == self._pid:
-            self._sender.wake()
-
     def configure(self, settings: Settings) -> None:
         """Use `settings` in the worker from its next run on. Never blocks, and never raises."""
         if self._closing or os.getpid() != self._pid:

@@ -303,7 +303,7 @@ class LiveSession:
 
     def _new_recorder(self) -> Recorder:
         return Recorder(
-            self._shell, self._begin, self.settings, self._notify, self._masker, self._on_cell
+            self._shell, self._begin, self.settings, self._notify, self._masker, self._unseen
         )
 
     def _begin(self) -> TranscriptWriter:
@@ -330,15 +330,6 @@ class LiveSession:
             self._client.hint()
         if what in ("end", "held"):
             self.watch.nudge()
-
-    def _on_cell(self, runs: bool) -> None:
-        """Note on the cell's thread whether one of the user's runs."""
-        if runs:
-            self._unseen.cell_begins()
-            return
-        self._unseen.cell_runs = False
-        if self._client is not None:
-            self._client.cell_ended()
 
     def _on_setting(self, change: Any) -> None:
         if self._client is not None:

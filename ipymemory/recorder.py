@@ -30,6 +30,7 @@ from ipymemory.outputs import Outputs
 from ipymemory.private import is_ours, is_private
 from ipymemory.private_cells import PrivateCells
 from ipymemory.redaction import Masker
+from ipymemory.starting import Unseen
 from ipymemory.taps import KernelTap, TerminalTee
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turning import Turning, outcome
@@ -41,8 +42,8 @@ class Recorder:
     """Records the cells of `shell` from `install` to `remove`.
 
     `begin` gives the writer when the first turn asks for it; `notify` is told what was written
-    (``begin``, ``end``, ``outputs``) and must not block. `on_cell` is told on its thread that
-    a cell begins, True, and that it ended, False, also of one that is not recorded.
+    (``begin``, ``end``, ``outputs``) and must not block. `unseen` is told of each
+    cell that begins and ends, also of one that is not recorded.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Recorder:
         settings: Settings,
         notify: Callable[[str], None],
         masker: Masker,
-        on_cell: Callable[[bool], None] = lambda runs: None,
+        unseen: Unseen | None = None,
     ) -> None:
         self.paused = False
         self.private = False
@@ -61,7 +62,7 @@ class Recorder:
         self.lines = OnRecord(begin, settings, masker)
         self._settings = settings
         self._notify = notify
-        self._on_cell = on_cell
+        self._start = unseen or Unseen()
         self._masker = masker
         self._pid = os.getpid()
         self._unseen = False
@@ -183,7 +184,7 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
-            self._on_cell(True)
+            self._start.cell_begins()
             private = is_private(info.raw_cell) or (
                 self._private_cells.any and self._private_cells.goes_on(info.raw_cell)
             )
@@ -205,9 +206,9 @@ class Recorder:
                 if self._private_cells.any:
                     self._private_cells.ended(result)
                 self._cell_ended(result)
-                running = self._turns.get(self._key())
+                running = self._turns.get(self._key()) if self._turns else None
                 if running is None or running.ended:
-                    self._on_cell(False)
+                    self._start.cell_ended()
         except BaseException as error:  # noqa: BLE001 - as above
             self.lines.failed(error)
 

@@ -91,6 +91,7 @@ class Sender:
         self._why = ""
         self._suspicion = Suspicion()
         self._restarts = Restarts()
+        unseen.again = self.wake
         self._ever = False
 
     @property
@@ -238,7 +239,7 @@ class Sender:
     @property
     def _wanted(self) -> bool:
         """Whether a worker is to be started: for a turn not before the cell that runs has ended."""
-        return bool(self._asks) or (self.hinted and not self._unseen.cell_runs)
+        return bool(self._asks) or (self.hinted and self._unseen.free())
 
     def _start(self) -> bool:
         """Start a worker where it is time; return whether there is one now."""

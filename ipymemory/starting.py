@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,10 @@ main()
 """
 
 
+_CELLS_WAIT = os.name != "nt"
+"""Whether a cell can wait for all children there are, whoever started them."""
+
+
 class CellRuns(Exception):
     """A worker is not started now."""
 
@@ -75,24 +79,41 @@ class Unseen:
 
     def __init__(self) -> None:
         self.cell_runs = False
+        self.again: Callable[[], object] = bool
+        """What is called, on the cell's thread, when the cell has ended that a start waited for."""
         self.lock = threading.Lock()
         """Held for the moment that the shell takes."""
         self._brief = True
+        self._put_off = False
 
     def cell_begins(self) -> None:
         """Note it; where a worker is being started just now, wait for the end of that moment."""
-        self.cell_runs = os.name != "nt"
+        self.cell_runs = _CELLS_WAIT
         if self._brief and self.lock.locked():
             # A shell that somebody stopped is waited for once, not before each cell.
             self._brief = self.lock.acquire(timeout=UNSEEN_SECONDS)
             if self._brief:
                 self.lock.release()
 
+    def cell_ended(self) -> None:
+        """Note it, and let a start that was put off be tried again."""
+        self.cell_runs = False
+        if self._put_off:
+            self._put_off = False
+            self.again()
+
+    def free(self) -> bool:
+        """Return whether no cell runs; if one does, its end is told to `again`."""
+        # In this order: a cell that ends just now sees either this, or is seen to have ended.
+        self._put_off = True
+        self._put_off = self.cell_runs
+        return not self._put_off
+
     @contextmanager
     def moment(self, *, asked: bool) -> Iterator[None]:
         """Keep cells from beginning meanwhile. Raises `CellRuns` where one runs, unless `asked`."""
         with self.lock:
-            if self.cell_runs and not asked:
+            if not asked and not self.free():
                 raise CellRuns
             self._brief = True
             yield

@@ -100,10 +100,11 @@ def pid_of(client: Client) -> int:
 
 
 def test_the_first_turn_starts_it_and_notes_appear(recorded: Recorded, start: Start) -> None:
+    before = set(threading.enumerate())
     client = start()
     assert (client.state, client.worker_pid, client.events) == ("not started", None, ())
     client.configure(Settings())
-    assert not [each for each in threading.enumerate() if "ipymemory" in each.name]
+    assert set(threading.enumerate()) <= before
     recorded.cell("first = 1")
     client.hint()
     noted(recorded, "first = 1")

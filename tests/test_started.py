@@ -185,8 +185,7 @@ def test_a_turn_starts_it_when_no_cell_runs_and_a_question_at_once(recorded: Rec
     time.sleep(0.3)
     assert client.state == "not started"
     assert client._sender._patience() is None, "its thread sleeps meanwhile"
-    unseen.cell_runs = False
-    client.cell_ended()
+    unseen.cell_ended()
     until(lambda: "x = 1" in recorded.notes(), "notes")
     client.close(5.0)
     client = Client(recorded.folder, recorded.project, Settings(), unseen=unseen)
