@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ipymemory import __version__, kernel_hook, places
 from ipymemory.commands import calling, helping
@@ -93,10 +94,10 @@ def here() -> Place:
     )
 
 
-def _screen() -> Screen:
-    from ipymemory.dream_shown import Line  # late: rich is seldom needed
+def _screen(says: Callable[[Mapping[str, Any]], str]) -> Screen:
+    from ipymemory.terminal_line import Line  # late: rich is seldom needed
 
-    return Line()
+    return Line(says)
 
 
 def _ask(question: str) -> str | None:

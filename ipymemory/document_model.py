@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ipymemory import engines, prices
+from ipymemory import doing, engines, prices
 from ipymemory.config import Settings
 from ipymemory.cost import Ledger, Spent
 from ipymemory.document_updates import JOB
@@ -42,6 +42,8 @@ class ClosedDocuments:
     """The engine that was named for this once."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     prefix: str = "ipymemory "
+    does: Callable[[str], None] = lambda line: None
+    """Told what the model is doing, as a line, whenever that changes."""
     spent: Spent = field(default_factory=Spent)
     """What the calls so far came to."""
     said: list[str] = field(default_factory=list)
@@ -127,6 +129,8 @@ class ClosedDocuments:
     def _heard(self, event: Event) -> None:
         if event.kind == "warning":
             self._say(str(event.details.get("text", "")))
+        elif event.kind == doing.KIND:
+            self.does(str(event.details.get("text", "")))
 
     def _say(self, text: str) -> None:
         if text and text not in self.said:

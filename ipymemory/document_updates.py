@@ -92,12 +92,14 @@ def update_file(
     session: str = "",
     turns: Sequence[str] = (),
     write: Write | None = None,
+    begins: Callable[[Living], None] = lambda document: None,
 ) -> list[Updated]:
     """Bring the documents in the file `path` up to date; return each, in order.
 
     With `dry` nothing is written; `title` picks those that begin with it. `write` is asked for
     each that is stale, or stands there without its text; where it has none, and without it, the
-    built-in engine writes. Raises `IpymemoryError`, and nothing of the file is written then.
+    built-in engine writes. `begins` is told of each as it is looked at. Raises `IpymemoryError`,
+    and nothing of the file is written then.
     """
     data = document_files.bytes_of(path)
     documents = document_files.of_file(path, data)
@@ -107,6 +109,7 @@ def update_file(
     new, found = data, []
     told: tuple[Body, list[Cell]] | None = None
     for each in documents:
+        begins(each)
         try:
             # What is told of a notebook does not change with the text of its documents.
             told = told or _told(each, data)
@@ -242,11 +245,13 @@ def update(
     *,
     dry: bool = False,
     writer: Callable[[Project], Write | None] = lambda project: None,
+    begins: Callable[[Living, int], None] = lambda document, all: None,
 ) -> tuple[list[Updated], list[tuple[Path, str]]]:
     """Bring all documents in files and below folders up to date.
 
     `writer` says who writes in a project, None for the built-in engine; it may raise
-    `IpymemoryError`. Returns the documents, and a sentence for each file that could not be done.
+    `IpymemoryError`. `begins` is told of each document as it is looked at, and how many there are.
+    Returns the documents, and a sentence for each file that could not be done.
     """
     looked = document_files.look(names)
     done: list[Updated] = []
@@ -257,7 +262,14 @@ def update(
             if not dry:
                 holders.check(path, project)
             history = History(project.history, keep)
-            done += update_file(path, history, dry=dry, write=writer(project))
+            write = writer(project)
+            done += update_file(
+                path,
+                history,
+                dry=dry,
+                write=write,
+                begins=lambda document: begins(document, len(looked.documents)),
+            )
         except IpymemoryError as error:
             problems.append((path, str(error)))
     return done, problems

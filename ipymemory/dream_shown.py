@@ -3,7 +3,7 @@
 In a notebook it is one display of the cell, which the lab extension takes for a view of its own
 with the files, the differences and the buttons: those words reach the page by its comm and are
 saved nowhere. What the display itself holds, and every other frontend shows, are counts. In a
-terminal it is one line that goes when the dream is over.
+terminal it is a `terminal_line` instead.
 """
 
 from __future__ import annotations
@@ -119,49 +119,3 @@ class Cell:
         """Put `text` in place of what is there, if anything is."""
         if self._display is not None:
             self.put({"text/markdown": text, "text/plain": text})
-
-
-class Line:
-    """One line of a terminal, on standard error: the output is for whoever reads that."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(stderr=True, highlight=False)
-        self._state: Mapping[str, Any] = {}
-        self._live = (
-            Live(
-                get_renderable=self._text,
-                console=console,
-                refresh_per_second=4,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            if console.is_terminal
-            else None
-        )
-
-    def show(self, state: Mapping[str, Any]) -> None:
-        """Show how the dream stands; the time goes on by itself."""
-        self._state = state
-        if self._live is not None and not self._live.is_started:
-            self._live.start()
-
-    def done(self) -> None:
-        """Take the line away."""
-        if self._live is not None and self._live.is_started:
-            self._live.stop()
-
-    def ended(self, text: str) -> None:
-        """Take the line away; whatever ended it says why."""
-        self.done()
-
-    def _text(self) -> Any:
-        from rich.text import Text
-
-        from ipymemory.neutral import one_line
-
-        said = one_line(dream_line.line(self._state), 300)
-        return Text(said, style="dim", no_wrap=True, overflow="ellipsis")

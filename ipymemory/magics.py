@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -191,11 +191,12 @@ class MemoryMagics(Magics):
         cell: list[Cell] = []
         saved = getattr(self.shell, "kernel", None) is not None
 
-        def screen() -> Screen:
-            from ipymemory.dream_shown import Cell, Line  # late: dreams are rare
+        def screen(says: Callable[[Mapping[str, Any]], str]) -> Screen:
+            from ipymemory.dream_shown import Cell  # late: dreams are rare
+            from ipymemory.terminal_line import Line
 
             if not saved:
-                return Line()
+                return Line(says)
             cell.append(Cell(self._asker.aside))
             return cell[-1]
 

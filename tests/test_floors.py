@@ -158,6 +158,7 @@ PARTS = {
     "ingest_shown": "asking",
     "dream_undo": "learning",
     "dream_shown": "asking",
+    "terminal_line": "asking",
     "dream_model": "session",
     "dream_questions": "learning",
     "dream_outcome": "learning",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,20 @@ def _as_dict(document: Living) -> dict[str, Any]:
         "reasons": list(document.stale),
         "updated": document.record.updated if document.record else "",
     }
+
+
+def working(state: Mapping[str, Any], now: float | None = None) -> str:
+    """Return how far an update of documents is, as one line; `now` by the monotonic clock."""
+    found = ["Looking for living documents"]
+    if title := state.get("title"):
+        found = [f'Writing "{title}" in {state.get("file")}']
+    if state.get("all", 0) > 1:
+        found.append(f"{state['at']:,} of {state['all']:,}")
+    if doing := state.get("doing"):
+        found.append(str(doing))
+    if (since := state.get("since")) is not None:
+        found.append(f"{int((time.monotonic() if now is None else now) - since)} s")
+    return " · ".join(found)
 
 
 def name_of(path: Path) -> str:

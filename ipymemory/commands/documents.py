@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipymemory import document_files
 from ipymemory.commands import live_documents
 from ipymemory.commands.amounts import counted
-from ipymemory.commands.document_pages import checked, difference, name_of, plain
+from ipymemory.commands.document_pages import checked, difference, name_of, plain, working
 from ipymemory.commands.pages import JSON, Argument, Arguments, Command, Page
 from ipymemory.commands.place import Place
 from ipymemory.errors import CommandError
@@ -17,6 +19,7 @@ from ipymemory.history import SHORT
 
 if TYPE_CHECKING:
     from ipymemory.cost import Spent
+    from ipymemory.document_files import Living
     from ipymemory.document_model import ClosedDocuments
     from ipymemory.document_updates import Updated
 
@@ -88,14 +91,54 @@ def _update(place: Place, arguments: Arguments) -> Page:
     memory = place.settings.memory
     holders = document_updates.Holders(place.home, share_worktrees=memory.share_worktrees)
     names = [Path(each) for each in arguments["words"]] or [Path()]
-    by_model = ClosedDocuments(place.settings, wanted, prefix=place.prefix)
-    try:
-        done, problems = document_updates.update(
-            names, holders, memory.history_keep, dry=dry, writer=by_model.writer
-        )
-    finally:
-        by_model.close()
+    with _watched(place, quiet=bool(arguments[JSON.key])) as watch:
+        by_model = ClosedDocuments(place.settings, wanted, prefix=place.prefix, does=watch.does)
+        try:
+            done, problems = document_updates.update(
+                names,
+                holders,
+                memory.history_keep,
+                dry=dry,
+                writer=by_model.writer,
+                begins=watch.begins,
+            )
+        finally:
+            by_model.close()
     return _updated(place, done, problems, by_model, dry=dry)
+
+
+class _Watch:
+    """Shows on a screen which document is being written, and what a model does."""
+
+    def __init__(self, show: Callable[[Mapping[str, Any]], None]) -> None:
+        self._show = show
+        self._state: dict[str, Any] = {"since": time.monotonic()}
+        show(self._state)
+
+    def begins(self, document: Living, all: int) -> None:
+        """Take in which document is next, of how many."""
+        at = self._state.get("at", 0) + 1
+        told = {"title": document.title, "file": name_of(document.path), "at": at, "all": all}
+        self._state = {"since": self._state["since"], **told}
+        self._show(self._state)
+
+    def does(self, line: str) -> None:
+        """Take in what the model does."""
+        self._state = {**self._state, "doing": line}
+        self._show(self._state)
+
+
+@contextlib.contextmanager
+def _watched(place: Place, *, quiet: bool) -> Iterator[_Watch]:
+    """Yield what shows the person how far an update is, as long as the block runs."""
+    if place.screen is None or quiet:
+        yield _Watch(lambda state: None)
+        return
+    screen = place.screen(working)
+    try:
+        yield _Watch(screen.show)
+    finally:
+        screen.done()
 
 
 def _updated(

@@ -156,7 +156,9 @@ def _watched(place: Place, name: str, **arguments: Any) -> dict[str, Any]:
 @contextlib.contextmanager
 def _shown(place: Place) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yield what shows the person how a dream stands, as long as the block runs."""
-    screen = place.screen() if place.screen is not None else None
+    from ipymemory import dream_line
+
+    screen = place.screen(dream_line.line) if place.screen is not None else None
     if screen is None:
         yield lambda state: None
         return

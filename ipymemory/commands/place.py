@@ -125,8 +125,9 @@ class Place:
     folder: SessionFolder | None = None
     live: Live | None = None
     problems: tuple[str, ...] = ()
-    screen: Callable[[], Screen] | None = None
-    """Makes what shows the person how far a command is; None where nobody looks."""
+    screen: Callable[[Callable[[Mapping[str, Any]], str]], Screen] | None = None
+    """Makes what shows the person how far a command is, of what says that in a line of a terminal;
+    None where nobody looks."""
     saved: bool = False
     """Whether what is shown is saved, with a notebook: then it holds counts."""
     before: SessionFolder | None = None
