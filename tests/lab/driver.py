@@ -278,6 +278,10 @@ class Notebook:
     def cell(self, at: int) -> Any:
         return self.shown.locator(f".jp-Cell[data-windowed-list-index='{at}']")
 
+    def show(self, at: int) -> None:
+        """Scroll a cell into view: JupyterLab 4.3 puts only those into the page that are seen."""
+        self.say("return panel.content.scrollToItem(argument, 'auto').then(() => true);", at)
+
     def rendered(self, at: int) -> Any:
         return self.cell(at).locator(".jp-MarkdownOutput")
 

@@ -921,20 +921,23 @@ def test_it_can_be_read_in_both_themes_wide_and_narrow(notebook: Notebook, theme
     nb.update("c5", docs[5], docs[5].replace("noon", "dusk"))
     states = ("new", "current", "stale", "updating", "proposal", "waiting")
     for at, state in enumerate(states):
+        nb.show(at)
         nb.cell(at).locator(f".ipymemory-mark[data-state='{state}']").wait_for()
     for width, what in ((1280, "wide"), (760, "narrow"), (300, "narrowest")):
         nb.page.set_viewport_size({"width": width, "height": 860})
         nb.page.wait_for_timeout(300)
-        nb.cell(1).scroll_into_view_if_needed()
+        nb.show(1)
         shot(nb, f"{name}-{what}")
-        marks = [nb.cell(at).locator(".ipymemory-mark") for at in range(6)]
-        parts = [*nb.panel().locator("p, h2, li, button, summary").all(), *marks]
+        parts = nb.panel().locator("p, h2, li, button, summary").all()
         seen = [each for each in parts if each.is_visible() and each.inner_text()]
-        assert len(seen) > 5
+        assert len(seen) > 5 or width < 760
         # WCAG AA for text of this size
         faint = [(each.inner_text(), _contrast(each)) for each in seen if _contrast(each) < 4.5]
         assert not faint
-        for each in marks:
+        for at in range(6):
+            nb.show(at)
+            each = nb.cell(at).locator(".ipymemory-mark")
+            assert _contrast(each) >= 4.5, (what, each.inner_text())
             box, beside = each.bounding_box(), each.locator("xpath=..").locator(BESIDE).first
             text = beside.bounding_box()
             # a mark covers nothing of its document, and all of its word is seen
