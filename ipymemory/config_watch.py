@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ipymemory.background import in_background
 from ipymemory.config import Settings
 from ipymemory.config_reading import read_config_files
 from ipymemory.config_section import values_of
@@ -67,10 +68,7 @@ class ConfigWatch:
             return
         self._next = now + EVERY_SECONDS
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ipymemory-config", daemon=True)
-            self._thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-            self._thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
-            self._thread.start()
+            self._thread = in_background(self._run, "ipymemory-config")
         self._wake.set()
 
     def check(self) -> None:

@@ -28,7 +28,6 @@ from ipymemory.problems import Problems
 from ipymemory.recorder import Recorder
 from ipymemory.redaction import Masker
 from ipymemory.sessions import Identity
-from ipymemory.starting import Unseen
 from ipymemory.streaming import Stream
 from ipymemory.transcript import TranscriptWriter
 from ipymemory.turns import new_id, utc_now
@@ -65,7 +64,6 @@ class LiveSession:
         self._masker = Masker()
         self._writer: TranscriptWriter | None = None
         self._client: Client | None = None
-        self._unseen = Unseen()
         self._pid = os.getpid()
         self.greeted: Sequence[str] = ()
         """The runs of which the line of loading told, which writes nothing."""
@@ -302,9 +300,7 @@ class LiveSession:
     # What the recorder calls.
 
     def _new_recorder(self) -> Recorder:
-        return Recorder(
-            self._shell, self._begin, self.settings, self._notify, self._masker, self._unseen
-        )
+        return Recorder(self._shell, self._begin, self.settings, self._notify, self._masker)
 
     def _begin(self) -> TranscriptWriter:
         """Claim the session for the first turn; raises what the recorder shows as its reason."""
@@ -315,7 +311,8 @@ class LiveSession:
         self._problems.file = claim.folder.path / "kernel.log"
         self._writer = TranscriptWriter(claim.folder, claim.record.id)
         self._recorder.lines.generation = claim.generation
-        self._client = Client(claim.folder, self.project, self.settings, unseen=self._unseen)
+        unseen = self._recorder.unseen
+        self._client = Client(claim.folder, self.project, self.settings, unseen=unseen)
         if self.on_event is not None:
             self._client.hear(self.on_event)
         self._tell(self.greeted)

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from ipymemory.background import in_background
 from ipymemory.capture import Captured
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
@@ -89,12 +90,7 @@ class Outputs:
     def start(self) -> None:
         """Start the thread."""
         if self._thread is None:
-            thread = threading.Thread(target=self._work, daemon=True, name="ipymemory-outputs")
-            # As ipykernel marks its own: a debugger must not stop in it.
-            thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-            thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
-            thread.start()
-            self._thread = thread
+            self._thread = in_background(self._work, "ipymemory-outputs")
             self._queue.put(self._learn_environment)
 
     def tell(self, word: str) -> None:

@@ -42,8 +42,7 @@ class Recorder:
     """Records the cells of `shell` from `install` to `remove`.
 
     `begin` gives the writer when the first turn asks for it; `notify` is told what was written
-    (``begin``, ``end``, ``outputs``) and must not block. `unseen` is told of each
-    cell that begins and ends, also of one that is not recorded.
+    (``begin``, ``end``, ``outputs``) and must not block.
     """
 
     def __init__(
@@ -53,16 +52,16 @@ class Recorder:
         settings: Settings,
         notify: Callable[[str], None],
         masker: Masker,
-        unseen: Unseen | None = None,
     ) -> None:
         self.paused = False
         self.private = False
         """Whether the cell that runs is private, or one that it has run within it."""
+        self.unseen = Unseen()
+        """Told of each cell that begins and ends, also of one that is not recorded."""
         self._shell = shell
         self.lines = OnRecord(begin, settings, masker)
         self._settings = settings
         self._notify = notify
-        self._start = unseen or Unseen()
         self._masker = masker
         self._pid = os.getpid()
         self._unseen = False
@@ -184,7 +183,7 @@ class Recorder:
         try:
             if os.getpid() != self._pid:
                 return
-            self._start.cell_begins()
+            self.unseen.cell_begins()
             private = is_private(info.raw_cell) or (
                 self._private_cells.any and self._private_cells.goes_on(info.raw_cell)
             )
@@ -208,7 +207,7 @@ class Recorder:
                 self._cell_ended(result)
                 running = self._turns.get(self._key()) if self._turns else None
                 if running is None or running.ended:
-                    self._start.cell_ended()
+                    self.unseen.cell_ended()
         except BaseException as error:  # noqa: BLE001 - as above
             self.lines.failed(error)
 

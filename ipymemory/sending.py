@@ -13,11 +13,13 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ipymemory import processes, starting
+from ipymemory.background import in_background
 from ipymemory.config import Settings
 from ipymemory.errors import IpymemoryError
 from ipymemory.files import make_folder
@@ -119,7 +121,7 @@ class Sender:
         try:
             with self._thread_lock:
                 if self._thread is None:
-                    self._thread = _thread(self._send_all, "ipymemory-sender")
+                    self._thread = in_background(self._send_all, "ipymemory-sender")
         except RuntimeError as error:
             # No more threads, or the interpreter is about to end.
             self.last_error = f"no thread could be started ({error})"
@@ -265,7 +267,8 @@ class Sender:
             return False
         self._ever = True
         try:
-            self._reader = _thread(lambda: self._read_all(process, source), "ipymemory-reader")
+            read = partial(self._read_all, process, source)
+            self._reader = in_background(read, "ipymemory-reader")
         except RuntimeError:
             process.kill()
             process.wait()
@@ -353,12 +356,3 @@ class Sender:
         self._unheard.heard()
         if self.hinted or self.unsettled or self._asks or self._cancels:
             self._queue.put(None)
-
-
-def _thread(target: Callable[[], None], name: str) -> threading.Thread:
-    thread = threading.Thread(target=target, daemon=True, name=name)
-    # As ipykernel marks its own: a debugger must not stop in them.
-    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
-    thread.start()
-    return thread

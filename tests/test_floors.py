@@ -23,7 +23,7 @@ PACKAGE = TOP / "ipymemory"
 
 FLOORS = {
     0: "errors turns events gates markdown redaction excerpts config config_files files processes "
-    "lines held images gitfiles private descriptors",
+    "lines held images gitfiles private descriptors background",
     1: "places transcript sessions history prompts models extractive permissions tools notebooks "
     "beside memory_files recall consent messages_api prices documents dream_lock",
     2: "agent context cost notes_base notes_checks notes_found learning document_updates",
