@@ -135,9 +135,10 @@ def test_the_first_cells_see_nothing_of_the_shell_that_starts_it(tmp_path: Path)
 @pytest.mark.spec("L2")
 @pytest.mark.parametrize("way", ["SIGKILL", "SIGSTOP"])
 def test_one_that_is_killed_or_stopped_is_started_again(kernel: Kernel, way: str) -> None:
-    kernel.run(
-        "restarts.FIRST_WAIT = 0.02\nrestarts.HEARD_SECONDS = 2.0\nrestarts.GRACE_SECONDS = 0.5"
-    )
+    kernel.run("restarts.FIRST_WAIT = 0.02")
+    if way == "SIGSTOP":
+        # Only then: on a busy machine one that has just begun may take longer to hear.
+        kernel.run("restarts.HEARD_SECONDS = 2.0\nrestarts.GRACE_SECONDS = 0.5")
     worker = worker_of(kernel)
     os.kill(worker, getattr(signal, way))
     kernel.run("after = 1")
