@@ -99,6 +99,33 @@ def test_run_again_they_give_what_stood_there() -> None:
         assert len(found.again) < len(cells) - 1
 
 
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    x = 1\nexcept ValueError as e:\n    print(e)",
+        "try:\n    x = 1\nexcept* ValueError as e:\n    print(e.exceptions)",
+        "def x():\n    try:\n        return 1\n    except ValueError as e:\n        print(e)",
+        "def x():\n    import os.path as e\n    return e",
+        "def x():\n    from os import path as e\n    return e",
+        "def x():\n    def e():\n        return 1\n    return e()",
+        "def x(it):\n    match it:\n        case [*e]:\n            return e",
+        "def x(it):\n    match it:\n        case {**e}:\n            return e",
+    ],
+)
+def test_a_name_that_lives_in_one_clause_or_body_is_asked_of_no_cell(source: str) -> None:
+    assert replay(turns(source)).lost == ()
+    assert "e" not in flow_of(source, {}, ()).reads
+
+
+@pytest.mark.spec("L2")
+def test_what_stands_before_and_behind_a_clause_is_still_read() -> None:
+    flow = flow_of("try:\n    f(e)\nexcept Odd as e:\n    show(e)\nprint(d)", {}, ())
+    assert flow.reads >= {"f", "e", "Odd", "show", "d"}
+    method = "class A:\n    def e(self):\n        return e()\nx = A()"
+    assert "e" in flow_of(method, {}, ()).reads
+
+
 def test_what_only_a_failed_cell_bound_is_named() -> None:
     cells = turns(("model = fit(x)", "model: Model", "error"), "score = model.score(held)")
     found = replay(cells)

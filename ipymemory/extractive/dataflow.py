@@ -143,7 +143,10 @@ class _Reader:
                         self._reads(guard)
                     if pattern := getattr(each, "pattern", None):
                         self._pattern(pattern)
-                    self.read(each.body, sure=False)
+                    if isinstance(each, ast.ExceptHandler):
+                        self._handler(each)
+                    else:
+                        self.read(each.body, sure=False)
             elif name == "target":
                 self._target(value, sure=False)
             elif name == "items":
@@ -153,6 +156,15 @@ class _Reader:
                         self._target(each.optional_vars, sure=True)
             elif isinstance(value, ast.expr):
                 self._reads(value)
+
+    def _handler(self, node: ast.ExceptHandler) -> None:
+        """Read an except clause: its name lives there and no longer, and nobody else bound it."""
+        if node.type is not None:
+            self._reads(node.type)
+        own = {node.name} - self.flow.afresh if node.name else set()
+        self.flow.afresh |= own
+        self.read(node.body, sure=False)
+        self.flow.afresh -= own
 
     def _pattern(self, pattern: ast.AST) -> None:
         for each in ast.walk(pattern):
@@ -318,4 +330,16 @@ def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterat
         for name in each.names
     }
     own |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    own |= set(_bound_unseen(node))
     yield from (name for name in _loaded(node) if name not in own or name in shared)
+
+
+def _bound_unseen(node: ast.AST) -> Iterator[str]:
+    """Yield what is bound inside a definition by statements that hold the name as bare text."""
+    for parent in ast.walk(node):
+        # A method is no name that a function can call.
+        for each in () if isinstance(parent, ast.ClassDef) else ast.iter_child_nodes(parent):
+            found = (getattr(each, key, None) for key in ("asname", "name", "rest"))
+            name = next(filter(None, found), None)
+            if isinstance(name, str):
+                yield name.split(".")[0]
