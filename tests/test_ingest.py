@@ -473,6 +473,20 @@ def test_each_notebook_goes_to_its_own_project(home: Path, folder: Path, tmp_pat
     assert waiting(home, there) == ["Always use port 5 for lab 5."]
 
 
+@pytest.mark.spec("E13")
+def test_each_time_it_says_how_and_where_to_answer_what_waits(home: Path, tmp_path: Path) -> None:
+    school = tmp_path.resolve() / "school"
+    for part in ("a", "b"):
+        for number in range(12):
+            rules = f"Always use port {number} for lab {number}. Never drop column {number} of it."
+            study(school / part / f"n{number:02}.ipynb", number, prose(rules))
+    run(str(school))
+    _, out, _ = run(str(school))
+    assert "No notebooks read" in out
+    assert "answer what `ipymemory proposals` shows" in out
+    assert "give these commands in their folders" in out
+
+
 def test_a_dry_run_tells_and_writes_nothing(home: Path, folder: Path) -> None:
     study(folder / "a.ipynb", 1, prose(RULE))
     study(folder / "b.ipynb", 2, prose(RULE))

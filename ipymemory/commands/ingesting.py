@@ -147,9 +147,9 @@ def _advice(done: Sequence[Read], prefix: str, *, dry: bool) -> list[str]:
     if more := sum(each.more for each in done):
         lines.append(
             f"{counted(more, 'notebook')} would have more to remember than may wait at once: "
-            "answer what waits, then give the same command again."
+            f"answer what `{prefix}proposals` shows, then give the same command again."
         )
-    roots = {str(each.root) for each in done if each.run or each.proposed}
+    roots = {str(each.root) for each in done if each.run or each.proposed or each.more}
     if len(roots) > 1:
         lines.append(f"They belong to {len(roots)} projects; give these commands in their folders.")
     lines += dict.fromkeys(
