@@ -157,7 +157,7 @@ def _head(place: Place, folder: SessionFolder) -> tuple[str, str]:
         notebook = ""
     name = Path(notebook).name
     title = _section(folder, "Session Title")
-    what = (title[0].strip("- ") if title else "") or name or "a terminal"
+    what = (title[0].strip("- ") if title else "") or name or "a session without a notebook file"
     where = f" ({name})" if name and name not in what else ""
     when = sessions.last_active(folder).astimezone().strftime("%Y-%m-%d %H:%M")
     other = "" if place.shown is None or folder.id == place.shown.id else ", another session"
