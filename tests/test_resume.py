@@ -16,6 +16,7 @@ from ipymemory.config import Settings
 from ipymemory.errors import CommandError
 from ipymemory.extractive.dataflow import flow_of
 from ipymemory.extractive.replay import Replay, replay
+from ipymemory.identity import Identity
 from ipymemory.turns import BoundName, Status, Turn
 
 
@@ -221,6 +222,17 @@ def test_in_a_shell_it_shows_the_cells(work: Recorded) -> None:
         call(work, "resume --run")
     with pytest.raises(CommandError, match="is no name"):
         call(work, "resume os.system")
+
+
+def test_a_session_of_no_notebook_file_is_called_that_and_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A headless kernel is not told which notebook it runs.
+    monkeypatch.setattr("recorded.Identity", lambda _, *rest: Identity(None, *rest))
+    work = Recorded(tmp_path / "home", tmp_path / "work")
+    work.end(work.begin("x = 1"))
+    said = call(work, "resume").markdown
+    assert said.startswith("**a session without a notebook file**, last worked on")
 
 
 def test_without_a_session_there_is_nothing_to_go_back_to(tmp_path: Path) -> None:
