@@ -20,6 +20,9 @@ from typing import Any, NamedTuple
 MOST_SOURCE = 16 * 1024
 """Characters of a source that are searched for names: a longer cell is data."""
 
+_LONGEST_NAME = 200
+"""Characters of a name that was made by code: of anything longer it is not told."""
+
 _MOST_NEW = 200
 """Names at the end of the namespace that are looked at."""
 
@@ -165,7 +168,15 @@ class Names:
         except (RuntimeError, TypeError):
             # A thread of the user's binds names meanwhile; the next cell finds them.
             return []
-        return [name for name in reversed(new) if isinstance(name, str)]
+        return [name for name in reversed(new) if _can_be_written(name)]
+
+
+def _can_be_written(name: object) -> bool:
+    """Return whether a cell can use a key of its namespace as a name, and we can put it on record.
+
+    Code may put any key there: a text of a megabyte is no line of ours, and is read by nobody.
+    """
+    return type(name) is str and len(name) <= _LONGEST_NAME and name.isidentifier()
 
 
 def _written(source: str) -> dict[str, bool]:

@@ -203,3 +203,29 @@ def test_no_object_is_held() -> None:
     found = names.bound("big = load()", namespace)
     assert found
     assert sys.getrefcount(big) == before
+
+
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize("odd", ["", "\ud800", "a\x1b[2J\nb", "k" * 1_000_000])
+def test_a_key_that_is_no_name_is_not_told_and_hides_none(odd: str) -> None:
+    namespace: dict[str, Any] = {}
+    names = Names(40, 50)
+    names.start(namespace)
+    namespace.update({odd: 1, "found": 2})
+    assert [each.name for each in names.bound("vars().update(more)", namespace)] == ["found"]
+
+
+@pytest.mark.spec("L2", "L3")
+def test_a_key_of_a_class_of_the_users_runs_no_code() -> None:
+    class Key(str):
+        __hash__ = str.__hash__
+
+        def __getitem__(self, place: Any) -> Any:
+            raise SystemExit("user code")
+
+    namespace: dict[str, Any] = {}
+    names = Names(40, 50)
+    names.start(namespace)
+    namespace[Key("odd")] = 1
+    namespace["found"] = 2
+    assert [each.name for each in names.bound("found = 2", namespace)] == ["found"]
