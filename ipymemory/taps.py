@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from ipymemory.capture import Captured
@@ -128,9 +129,10 @@ class TerminalTee:
     def begin(self, captured: Captured) -> None:
         """Copy from now on."""
         streams = self._streams
-        if streams is not None and streams[0] is sys.stdout and streams[1] is sys.stderr:
+        out, errors = _standard()
+        if streams is not None and streams[0] is out and streams[1] is errors:
             for each in self._put:
-                if each.thing.__dict__.get(each.name) is not each.ours:
+                if not each.stands():
                     break
                 each.captured = captured
             else:
@@ -151,10 +153,10 @@ class TerminalTee:
     def _put_anew(self, captured: Captured) -> None:
         """Put in place what somebody else took out, or put theirs over."""
         self.remove()
-        self._streams = (sys.stdout, sys.stderr)
-        self._tee("stdout", captured)
-        if sys.stderr is not sys.stdout:
-            self._tee("stderr", captured)
+        self._streams = out, errors = _standard()
+        self._tee(out, "stdout", captured)
+        if errors is not out:
+            self._tee(errors, "stderr", captured)
         if self._shell is not None:
             self._take_tracebacks(captured)
 
@@ -176,9 +178,11 @@ class TerminalTee:
 
         put.in_place(show, self._put)
 
-    def _tee(self, name: str, captured: Captured) -> None:
-        stream = getattr(sys, name)
-        original = stream.write
+    def _tee(self, stream: Any, name: str, captured: Captured) -> None:
+        try:
+            original = stream.write
+        except Exception:  # noqa: BLE001 - whatever stands there; it is not copied
+            return
         put = _Put(stream, "write", captured)
 
         def write(text: str, *args: Any) -> Any:
@@ -198,21 +202,26 @@ class TerminalTee:
 class _Put:
     """What was put in place of an attribute of `thing`, and what it copies to at the moment."""
 
-    __slots__ = ("before", "captured", "name", "ours", "thing")
+    __slots__ = ("before", "captured", "name", "original", "ours", "thing")
 
     def __init__(self, thing: Any, name: str, captured: Captured | None) -> None:
         self.thing = thing
         self.name = name
         self.captured = captured
-        self.before = getattr(thing, "__dict__", {}).get(name)
+        self.before = _own(thing).get(name)
+        self.original = getattr(thing, name)
         self.ours: Any = None
+
+    def stands(self) -> bool:
+        """Return whether what was put there is there, wherever `thing` holds it."""
+        return self.ours is not None and _got(self.thing, self.name) is self.ours
 
     def in_place(self, ours: Any, put: list[_Put]) -> None:
         """Put `ours` there and this among `put`, if `thing` has room for it."""
         self.ours = ours
         try:
             setattr(self.thing, self.name, ours)
-        except AttributeError:
+        except Exception:  # noqa: BLE001 - user code may raise what it likes
             # A stream that somebody made without room for it; it is not copied.
             return
         put.append(self)
@@ -220,12 +229,37 @@ class _Put:
     def take_out(self) -> None:
         """Put back what was there, unless somebody put theirs over it; copy nothing more."""
         self.captured = None
-        if self.thing.__dict__.get(self.name) is not self.ours:
+        if not self.stands():
             return
-        if self.before is None:
-            delattr(self.thing, self.name)
-        else:
-            setattr(self.thing, self.name, self.before)
+        # What stands in the way stays, and copies nothing.
+        with suppress(Exception):
+            if self.before is None:
+                with suppress(Exception):
+                    delattr(self.thing, self.name)
+                if not self.stands() and _got(self.thing, self.name) is not None:
+                    return
+                # It had a slot, or the stand-in does not pass on what is to be taken out.
+            setattr(self.thing, self.name, self.before or self.original)
+
+
+def _standard() -> tuple[Any, Any]:
+    """Return the two standard streams, None for one that user code took away."""
+    return getattr(sys, "stdout", None), getattr(sys, "stderr", None)
+
+
+def _own(thing: Any) -> Mapping[str, Any]:
+    try:
+        found = thing.__dict__
+    except Exception:  # noqa: BLE001 - a stream of user code's
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _got(thing: Any, name: str) -> Any:
+    try:
+        return getattr(thing, name)
+    except Exception:  # noqa: BLE001 - as above
+        return None
 
 
 def _stopped(step: Callable[..., object], *args: Any) -> KeyboardInterrupt | None:

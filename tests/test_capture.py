@@ -403,6 +403,109 @@ def test_a_stream_without_room_for_a_tee_is_left_alone(
     assert stream.getvalue() == "goes on\n"
 
 
+class Slotted:
+    """Takes a `write` of anybody's, and has no ``__dict__``."""
+
+    __slots__ = ("texts", "write")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.write: Callable[[str], object] = self.texts.append
+
+
+class Refusing(io.StringIO):
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError("nothing is set here")
+
+
+class Unreadable:
+    @property
+    def write(self) -> Any:
+        raise ValueError("it was detached")
+
+
+class StandIn:
+    """Hands all on to another stream, also what is set."""
+
+    def __init__(self, stream: Any) -> None:
+        vars(self)["stream"] = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["stream"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["stream"], name, value)
+
+
+@pytest.mark.spec("L2")
+@pytest.mark.parametrize("make", [Refusing, Unreadable, object, lambda: None])
+def test_a_stream_that_cannot_be_copied_is_left_alone_and_the_other_is_copied(
+    make: Callable[[], Any], shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", make())
+    monkeypatch.setattr(sys, "stderr", errors)
+    tee = TerminalTee(shell)
+    for _ in range(2):
+        captured = Captured(4000)
+        tee.begin(captured)
+        errors.write("warned\n")
+        tee.end()
+        assert texts(captured) == [("stream", "warned\n")]
+    tee.remove()
+    assert "write" not in vars(errors)
+
+
+@pytest.mark.spec("L2")
+def test_a_stream_that_user_code_took_away_stops_no_cell(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tee = TerminalTee(shell)
+    with monkeypatch.context() as patch:
+        patch.delattr(sys, "stdout")
+        for _ in range(2):
+            tee.begin(Captured(4000))
+            tee.end()
+        tee.remove()
+
+
+@pytest.mark.spec("L2")
+def test_a_stream_in_slots_is_copied_and_left_as_it_was(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Slotted()
+    before = stream.write
+    monkeypatch.setattr(sys, "stdout", stream)
+    tee = TerminalTee(shell)
+    for _ in range(2):
+        captured = Captured(4000)
+        tee.begin(captured)
+        print("a")
+        tee.end()
+        assert texts(captured) == [("stream", "a\n")]
+    tee.remove()
+    assert stream.write == before
+
+
+@pytest.mark.spec("L2")
+def test_cells_pile_nothing_up_behind_a_stand_in(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO())
+    before = stream.write
+    monkeypatch.setattr(sys, "stdout", StandIn(stream))
+    tee = TerminalTee(shell)
+    # More cells than calls can stand within each other.
+    for _ in range(sys.getrecursionlimit() + 10):
+        captured = Captured(4000)
+        tee.begin(captured)
+        print("a")
+        tee.end()
+    assert texts(captured) == [("stream", "a\n")]
+    tee.remove()
+    assert stream.write == before
+
+
 def texts(captured: Captured) -> list[tuple[str, str]]:
     return [(each["kind"], each["text"]) for each in captured.pieces()]
 
