@@ -166,7 +166,7 @@ def start(
         descriptors.close(ours_out)
         descriptors.close(ours_in)
         raise
-    return one, End(ours_out), End(ours_in)
+    return one, End(descriptors.above(ours_out)), End(descriptors.above(ours_in))
 
 
 def _begun(command: list[str], folder: Path, log: Path, source: int, out: int) -> Process:

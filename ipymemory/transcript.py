@@ -148,7 +148,8 @@ class TranscriptWriter:
         try:
             make_folder(self._path.parent)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            descriptor = descriptors.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+            flags |= getattr(os, "O_CLOEXEC", 0)
+            descriptor = descriptors.above(descriptors.open(self._path, flags, 0o600))
         except OSError as error:
             raise self._refused(error) from error
         except IpymemoryError as error:

@@ -742,3 +742,26 @@ def test_steps_come_when_something_can_be_told_and_hold_only_what_is_new(
     found.follow()
     assert found.steps is not steps
     assert [each.entry.id for each in found.steps] == ["z"], "closed by the kernel after it"
+
+
+@pytest.mark.spec("L2")
+def test_what_is_printed_to_a_closed_stream_does_not_come_into_the_transcript(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from ipymemory.places import SessionFolder\n"
+        "from ipymemory.transcript import TranscriptWriter\n"
+        "for each in (0, 1, 2): os.close(each)\n"
+        "writer = TranscriptWriter(SessionFolder(Path(sys.argv[1])), 's')\n"
+        "writer.append({'type': 'event'})\n"
+        "for each in (0, 1, 2):\n"
+        "    try: os.write(each, b'printed')\n"
+        "    except OSError: pass\n"
+        "os._exit(0)\n"
+    )
+    folder = tmp_path / "s"
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+    data = (folder / "transcript.jsonl").read_bytes()
+    assert b"event" in data
+    assert b"printed" not in data
