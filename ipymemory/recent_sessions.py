@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from ipymemory.errors import FormatError, PlaceError
@@ -99,7 +100,7 @@ def _read(path: Path) -> _Silent:
     except (FormatError, PlaceError):
         return _Silent()
     before, seconds, others = told.get("before"), told.get("since"), told.get("others")
-    if not isinstance(before, str) or not isinstance(seconds, float):
+    if not isinstance(before, str) or not isinstance(seconds, float) or not isfinite(seconds):
         return _Silent()
     if not isinstance(others, list) or not all(isinstance(each, str) for each in others):
         return _Silent()

@@ -242,7 +242,14 @@ def test_sessions_that_were_long_silent_are_passed_by_and_no_other(
 @pytest.mark.spec("D1", "L12")
 @pytest.mark.parametrize(
     "found",
-    ["{", "[]", '{"before": 3, "since": "x"}', '{"before": "f", "since": 9e9, "others": 1}'],
+    [
+        "{",
+        "[]",
+        '{"before": 3, "since": "x"}',
+        '{"before": "f", "since": 9e9, "others": 1}',
+        '{"before": "f", "since": NaN, "others": []}',
+        '{"before": "f", "since": -Infinity, "others": []}',
+    ],
 )
 def test_a_broken_list_of_silent_sessions_hides_none(tmp_path: Path, found: str) -> None:
     project = project_in(tmp_path, 3)
