@@ -122,7 +122,8 @@ def _write(text: str, *, error: bool = False) -> None:
 
 def _finish(text: str, code: int, *, error: bool = False) -> int:
     try:
-        _write(text, error=error)
+        if text:
+            _write(text, error=error)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read us (`| head`) has seen enough; without this Python complains at its end.

@@ -195,6 +195,7 @@ def test_check_says_what_is_stale_without_a_home(
     code, out, err = run(capsys, "check")
     assert (code, err) == (0, "")
     assert "1 living document in 1 file: it is up to date." in out
+    assert run(capsys, "check", "--format", "github") == (0, "", "")
     changed(path, put(1, "import csv\nLIMIT = 4"))
     code, out, _ = run(capsys, "check", ".")
     assert code == 1

@@ -484,7 +484,8 @@ def test_each_time_it_says_how_and_where_to_answer_what_waits(home: Path, tmp_pa
     _, out, _ = run(str(school))
     assert "No notebooks read" in out
     assert "answer what `ipymemory proposals` shows" in out
-    assert "give these commands in their folders" in out
+    assert "give these commands in their folders: " in out
+    assert f"{school / 'a'}, {school / 'b'}" in out
 
 
 def test_a_dry_run_tells_and_writes_nothing(home: Path, folder: Path) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_LISTED = 200
 """Notebooks that were read which the text names one by one; what failed is all named."""
 
+MOST_FOLDERS = 8
+"""Folders of projects that the text names."""
+
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes by which a shell knows that a signal ended a command."""
 
@@ -149,9 +152,16 @@ def _advice(done: Sequence[Read], prefix: str, *, dry: bool) -> list[str]:
             f"{counted(more, 'notebook')} would have more to remember than may wait at once: "
             f"answer what `{prefix}proposals` shows, then give the same command again."
         )
-    roots = {str(each.root) for each in done if each.run or each.proposed or each.more}
+    roots = dict.fromkeys(
+        plain(name_of(each.root))
+        for each in done
+        if each.root and (each.run or each.proposed or each.more)
+    )
     if len(roots) > 1:
-        lines.append(f"They belong to {len(roots)} projects; give these commands in their folders.")
+        lines.append(
+            f"They belong to {len(roots)} projects; give these commands in their folders: "
+            f"{', '.join(list(roots)[:MOST_FOLDERS])}{', …' if len(roots) > MOST_FOLDERS else ''}"
+        )
     lines += dict.fromkeys(
         f"No memory was looked for. {each.closed}" for each in done if each.closed
     )
