@@ -123,6 +123,7 @@ def meddled(tmp_path: Path, beside: Beside, chance: random.Random, seconds: floa
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.spec("D4")
 def test_what_another_process_saves_in_the_middle_survives_in_each_of_a_hundred_runs(
     tmp_path: Path, beside: Beside
@@ -189,6 +190,7 @@ def whole(project: Project, before: dict[str, bytes], *, model: bool, writing: b
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.spec("D3")
 def test_killed_at_a_hundred_moments_it_is_whole_and_the_next_dream_runs(
     tmp_path: Path, beside: Beside
@@ -207,6 +209,7 @@ def test_killed_at_a_hundred_moments_it_is_whole_and_the_next_dream_runs(
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.spec("D3")
 def test_a_dream_by_a_model_that_is_killed_is_whole_and_the_next_one_runs(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

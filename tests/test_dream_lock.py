@@ -300,6 +300,7 @@ def test_of_sixty_four_processes_one_gets_it(lock: DreamLock, file: Path, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.spec("D2")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 def test_of_sixty_four_at_one_barrier_one_gets_it_a_hundred_times_over(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from ipymemory.transcript import Transcript
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
-KILLS = 200
+KILLS = 100
+"""In each of two halves, which can run at the same time."""
+
 CELLS = (
     "import time\nbegun({n})\nprint('cell', {n})\nended({n})",
     "begun({n})\nfor i in range(300):\n    print('row', i, 'of cell', {n})\nended({n})",
@@ -33,8 +35,9 @@ MARKS = (
 
 @pytest.mark.spec("L5")
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
-def test_two_hundred_kills_lose_no_turn(tmp_path: Path) -> None:
-    chance = random.Random(20261202)
+@pytest.mark.parametrize("half", [0, 1])
+def test_two_hundred_kills_lose_no_turn(tmp_path: Path, half: int) -> None:
+    chance = random.Random(20261202 + half)
     marks = tmp_path / "marks"
     kernel = Kernel(tmp_path)
     number = 0

@@ -875,6 +875,7 @@ def test_a_killed_save_leaves_the_folder_whole(folder: MemoryFolder, project: Pr
 
 @pytest.mark.worker
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL on Windows")
 def test_sixteen_processes_save_and_forget_while_one_is_killed(
     folder: MemoryFolder, project: Project
